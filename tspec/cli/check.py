@@ -41,7 +41,7 @@ def check(  # noqa: PLR0913 (each is an option)
     require_complete: CompleteOption = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Decide rules over a recording, and report what violates them."""
+    """Check rules against a recording, and report violations."""
     from tspec.check import check as decide
     from tspec.report.build import report as build
 

@@ -23,7 +23,9 @@ def compile_specs(
     ],
     project: Project,
     rules: RuleOptions,
-    target: Annotated[str, typer.Option("--target", help="What the hooks are for.")] = "torch",
+    target: Annotated[
+        str, typer.Option("--target", help="The framework that the hooks are for.")
+    ] = "torch",
     given: GivenOption = None,
     specs: SpecsArgument = None,
 ) -> None:

@@ -51,7 +51,7 @@ def diff(
         ),
     ] = DEFAULT,
 ) -> None:
-    """Say which rules were tightened, loosened or rewritten.
+    """Report which rules were tightened, loosened or rewritten.
 
     Where a claim or a condition changed, an example shows a value that one of the two accepts.
     """

@@ -81,7 +81,7 @@ OnlyOption = Annotated[
     Part | None,
     typer.Option(
         "--only",
-        help="Of an equivalence do one part, in the folder of --record: run a side, or compare.",
+        help="Do one part of an equivalence, in the folder of --record: run one side, or compare.",
     ),
 ]
 
@@ -97,7 +97,7 @@ DrillOption = Annotated[
     bool,
     typer.Option(
         "--drill",
-        help="Of an equivalence with `store: sketch`: run the sides again for the first wrong tensors, and judge these in full.",
+        help="For an equivalence with `store: sketch`: run both sides again, record the first wrong tensors in full, and compare these exactly.",
     ),
 ]
 
@@ -107,7 +107,7 @@ StallTimeoutOption = Annotated[
         "--stall-timeout",
         metavar="SECONDS",
         min=0.1,
-        help="Of an equivalence: end a run in which no rank has come further for so long.",
+        help="End a run of an equivalence in which no rank made progress for so long.",
         show_default="600",
     ),
 ]

@@ -49,7 +49,7 @@ def explain(
 ) -> None:  # fmt: skip
     """Explain a code of a diagnostic, a rule, or a name in rules.
 
-    Of a rule: its words, its cost, its hooks and their code. Names are those of events, entities, fields,
+    For a rule: its documentation, its cost, its hooks and their code. Names are those of events, entities, fields,
     context values, groups, features, folds, functions and keywords.
     """
     if all_names:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 GivenOption = Annotated[
     list[str] | None,
-    typer.Option("--given", metavar="NAME=VALUE,…", help="What is known of the job, such as tp=1."),
+    typer.Option(
+        "--given", metavar="NAME=VALUE,…", help="Sizes and flags of the job, such as tp=1."
+    ),
 ]
 
 Given = dict[str, bool | int | str]

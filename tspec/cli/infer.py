@@ -76,12 +76,12 @@ def infer(  # noqa: PLR0913 (each is an option)
     runs: RunsArgument = None,
     use: UseOption = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Write the less telling drafts too.")
+        bool, typer.Option("--all", help="Write the less informative drafts too.")
     ] = False,
     why_not: Annotated[
         str | None,
         typer.Option(
-            "--why-not", metavar="TEXT", help="Say why claims that hold TEXT are no drafts."
+            "--why-not", metavar="TEXT", help="Explain why claims that contain TEXT are no drafts."
         ),
     ] = None,
     layout: LayoutOption = None,
@@ -91,7 +91,7 @@ def infer(  # noqa: PLR0913 (each is an option)
 ) -> None:
     """Draft rules from recordings of good runs, or a layout.
 
-    A layout is drafted from what a script says of its parameters, on ranks that have no devices: -- script.py ARGS. Or from data: the full tensors of one device, and those of each rank.
+    With --layout, draft a layout: from a script that runs on fake ranks (-- script.py ARGS), or from the full tensors of one device (--full) and those of each rank (DIRS).
     """
     from tspec.infer import STANDARD
     from tspec.infer import infer as infer_drafts

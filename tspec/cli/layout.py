@@ -29,7 +29,7 @@ class LayoutFormat(StrEnum):
 
 @app.callback()
 def layout() -> None:
-    """Look into layouts: which rank holds which piece of each tensor."""
+    """Inspect layouts: which rank holds which piece of each tensor."""
 
 
 @app.command()
@@ -46,9 +46,9 @@ def show(
         typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write it to FILE."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Show what a rank holds of each tensor, or as a picture what all ranks hold.
+    """Show the piece of each tensor that a rank holds.
 
-    `--given seq=4096` says a size of the input, `--given sequence_parallel=true` a flag that is on.
+    With --format html, draw what all ranks hold. `--given seq=4096` sets a size of the input, `--given sequence_parallel=true` sets a flag.
     """
     if output is not None:
         refuse_no_folder(output)
@@ -87,7 +87,10 @@ def check(
         list[Path], typer.Argument(metavar="SPECS", help="Spec files, folders of them, or packs.")
     ],
 ) -> None:
-    """Prove that the shards of each layout tile its tensors, for all sizes and numbers of ranks."""
+    """Prove that the shards of each layout tile its tensors.
+
+    The proof holds for all sizes and numbers of ranks.
+    """
     for each in layouts_of(specs):
         places = len(each.placements)
         say(f"{each.module}.{each.name}: {places} places tile their tensors")

@@ -37,11 +37,11 @@ PathsArgument = Annotated[
 ]
 SelectOption = Annotated[
     list[str] | None,
-    typer.Option("--select", metavar="CODES", help="Look for these only (TS0402,TS044)."),
+    typer.Option("--select", metavar="CODES", help="Report these codes only (TS0402,TS044)."),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore", metavar="CODES", help="Do not look for these."),
+    typer.Option("--ignore", metavar="CODES", help="Do not report these codes."),
 ]
 FixOption = Annotated[
     bool, typer.Option("--fix", help="Apply the fixes that change no rule's meaning.")
@@ -76,9 +76,9 @@ def lint(
     select: SelectOption = None,
     ignore: IgnoreOption = None,
 ) -> None:
-    """Find what is likely wrong in specs that resolve.
+    """Find likely mistakes in specs.
 
-    Such as rules that never fire, that hold always, or that cost much.
+    Examples are rules that never fire, always hold or cost much.
     """
     from tspec.cli.fmt import uncollected
     from tspec.lint import lint as look

@@ -26,14 +26,16 @@ def mutate(
     specs: SpecsArgument = None,
     tests: Annotated[
         list[Path] | None,
-        typer.Option("--tests", metavar="PATH", help="Where else tests are; may be given again."),
+        typer.Option(
+            "--tests", metavar="PATH", help="A further place of tests; may be given several times."
+        ),
     ] = None,
     fail_under: Annotated[
         float | None,
-        typer.Option("--fail-under", metavar="PERCENT", help="The least share of noticed changes."),
+        typer.Option("--fail-under", metavar="PERCENT", help="The least share of noticed mutants."),
     ] = None,
 ) -> None:
-    """Change rules a little, and say which changes no test notices."""
+    """Mutate rules, and report the mutants that no test notices."""
     from tspec.cli.specs import load, specs_of
     from tspec.cli.test import load_tests
     from tspec.testing.mutate import mutate as change

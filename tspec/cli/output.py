@@ -62,12 +62,12 @@ BaselineOption = Annotated[
         "--baseline",
         metavar="FILE",
         dir_okay=False,
-        help="Findings that are accepted for now; they are counted, and not reported.",
+        help="A file of accepted findings; they are counted, and not reported.",
     ),
 ]
 UpdateBaselineOption = Annotated[
     bool,
-    typer.Option("--update-baseline", help="Write what is found now into the baseline."),
+    typer.Option("--update-baseline", help="Write the current findings into the baseline."),
 ]
 
 
@@ -170,12 +170,12 @@ def _entries(output: Output) -> tuple[BaselineEntry, ...]:
 
 
 AcceptedOnlyOption = Annotated[
-    bool, typer.Option("--accepted-only", help="Leave out what only draft rules found.")
+    bool, typer.Option("--accepted-only", help="Leave out findings of draft rules.")
 ]
 
 
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="List all names, where the text says `and 15 more`.")
+    bool, typer.Option("--verbose", help="List all names instead of `and 15 more`.")
 ]
 
 

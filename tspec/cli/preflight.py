@@ -59,7 +59,7 @@ def preflight(  # noqa: PLR0913 (each is an option)
         ),
     ] = Tensors.FAKE,
 ) -> None:
-    """Compare a script's first step with a layout, without its ranks.
+    """Compare a script's first step with a layout, in one process.
 
     The script runs unedited as one rank of a job whose other ranks do not exist. Parameters, inputs and outputs of modules are compared with the layout, and sums over ranks with those that the layout needs. Collectives and memory are shown. Exits with 1 if something is not as the layout says.
     """

@@ -41,7 +41,7 @@ SizeOption = Annotated[
     typer.Option(
         "--max-trace-size",
         metavar="SIZE",
-        help="End the recording before it takes more of the disk, such as 500MB: all ranks together.",
+        help="End the recording at this size on disk, of all ranks together, such as 500MB.",
     ),
 ]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 RecordOption = Annotated[
     Path | None,
-    typer.Option("--record", metavar="DIR", help="A folder to record the run into, too."),
+    typer.Option("--record", metavar="DIR", help="Record the run into this folder, too."),
 ]
 
 

@@ -54,8 +54,8 @@ ExecutorsOption = Annotated[
     Executors,
     typer.Option(
         "--executors",
-        help="Who decides: the reference interpreter alone, with the columnar checker, or with "
-        "generated hooks too (which need torch). That they differ is a fault of tspec.",
+        help="What decides the rules: the reference interpreter alone, with the columnar checker too, or with "
+        "generated hooks too (which need torch). A difference between them is a fault of tspec.",
     ),
 ]
 
@@ -65,7 +65,7 @@ class CoverageOptions:
     """What coverage is measured over, and how it is written."""
 
     coverage: Annotated[
-        bool, typer.Option("--coverage", help="Say what of the rules was never seen.")
+        bool, typer.Option("--coverage", help="Report the parts of rules that no test exercises.")
     ] = False
     trace: Annotated[
         list[Path] | None,

@@ -12,7 +12,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def trace() -> None:
-    """Look into a recording."""
+    """Inspect a recording."""
 
 
 @app.command()

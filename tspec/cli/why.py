@@ -32,11 +32,12 @@ class Selection:
     """Which instances are asked for."""
 
     step: Annotated[
-        int | None, typer.Option("--step", metavar="N", help="Only what this step decides.")
+        int | None, typer.Option("--step", metavar="N", help="Only instances of this step.")
     ] = None
     rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Only this rank.")] = None
     subject: Annotated[
-        str | None, typer.Option("--subject", metavar="S", help="Only it, such as head.weight.")
+        str | None,
+        typer.Option("--subject", metavar="S", help="Only this subject, such as head.weight."),
     ] = None
 
 
@@ -63,7 +64,7 @@ def why(
 ) -> None:
     """Say why a rule fired in a recording, or why it did not.
 
-    Of a rule that did not fire: which instances came nearest, and what they lacked.
+    For a rule that did not fire: the instances that came nearest, and what they lacked.
     """
     from tspec.why.ask import InstanceFilter
     from tspec.why.ask import why as ask
