@@ -205,6 +205,7 @@ LEFT_OUT: Mapping[str, str] = {
     "experts_drawn_alike": "no number of a step without dropout depends on it",
     "last_bucket_not_gathered": "parameters that the next forward pass gathers are not there at the end of a step",
     "left_out_update_decays": "the update that is left out is that of fp16, which no row has",
+    "main_gradients_not_cleared": "one step is compared, and it has nothing to clear",
     "moments_begin_anew": "the reference begins anew too; no row goes on from a checkpoint",
     "overflow_is_trained_on": "the update is right, and what it returns is wrong",
     "pieces_drawn_alike": "no number of a step without dropout depends on it",
