@@ -189,9 +189,8 @@ CASES: tuple[Case, ...] = (
     Case(
         "stage_begins_too_early",
         "pp=2",
-        "outputs decoder.layers.2.input_layernorm",
-        "decoder.layers.3.mlp.linear_fc2",
-        "decoder.layers.2.self_attention.linear_qkv",
+        "params decoder.layers.2.input_layernorm.weight",
+        "decoder.layers.2.mlp.linear_fc1",
     ),
     Case("stage_changes_its_input", "pp=2", "inputs decoder.layers.2", "decoder"),
     Case("targets_by_rank", "tp=2", "outputs GPTModel", "GPTModel"),

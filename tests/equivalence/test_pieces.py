@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.equivalence.trials import trial_of
 from tspec.equivalence.cut import whole
-from tspec.equivalence.pieces import indivisible, pieces_of, summand_axes
-from tspec.equivalence.recording import TensorName
+from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.pieces import indivisible, merge_by_layout, pieces_of, summand_axes
+from tspec.equivalence.recording import Recording, TensorName
 from tspec.resolve import load_text
 
 TEXT = """edition 2026
@@ -147,3 +149,33 @@ def test_an_output_that_all_ranks_have_gets_a_gradient_from_each_ones_loss(
     for each in found:
         pieces = pieces_of(trial, name, (3, 4), each)
         assert [piece.summand for piece in pieces] == [(0,), (1,)]
+
+
+def recorded(name: TensorName, ranks: tuple[int, ...]) -> tuple[MergeFault, ...]:
+    """What does not fit together if these ranks, of tp 2 and pp 2, recorded a tensor of four expert rows."""
+    full = (4, 4, 4) if "experts" in name.name else (8, 4)
+    piece = torch.zeros(full[0] // 2, *full[1:])
+    held = [piece if rank in ranks else None for rank in range(4)]
+    program = load_text(TEXT).program
+    assert program is not None
+    trial = trial_of(program.equivalences[0], ())
+    found = merge_by_layout(trial, name, full, held, [Recording({}, {})] * 4)
+    assert found is not None
+    return found.faults
+
+
+def test_a_parameter_on_another_stage_than_the_layout_says_is_told() -> None:
+    weight = TensorName("params", "layers.1.experts.fc.weight", 1)
+    assert recorded(weight, (2, 3)) == ()
+    says = "ranks 0, 1 of stage 0 have it, and the layout has it on stage 1, where"
+    assert recorded(weight, (0, 1)) == (MergeFault("stage", f"{says} ranks 2, 3 recorded none"),)
+    # A rank may have modules of other stages besides its own.
+    assert recorded(weight, (0, 1, 2, 3)) == ()
+    assert [each.kind for each in recorded(weight, (2,))] == ["missing"]
+    assert [each.kind for each in recorded(weight, ())] == ["missing"]
+
+
+def test_a_tied_tensor_is_on_no_other_stage() -> None:
+    tied = TensorName("params", "embedding.weight", 1)
+    assert recorded(tied, (0, 1, 2, 3)) == ()
+    assert [each.kind for each in recorded(tied, (0, 1))] == ["missing"]

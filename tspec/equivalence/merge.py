@@ -15,7 +15,9 @@ from tspec.equivalence.recording import Sketched
 from tspec.equivalence.sketch import length
 from tspec.layout.text import ranks_text
 
-FaultKind = Literal["missing", "extra", "shape", "omission", "overlap", "replicas", "layout"]
+FaultKind = Literal[
+    "missing", "stage", "extra", "shape", "omission", "overlap", "replicas", "layout"
+]
 K = TypeVar("K", bound=Hashable)
 
 

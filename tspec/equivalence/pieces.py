@@ -19,6 +19,7 @@ from tspec.layout.places import placement_of, tied_to
 from tspec.layout.ranks import coordinates_of
 from tspec.layout.shards import Shard, UnevenShards, shard
 from tspec.layout.sizes import UnknownSize
+from tspec.layout.text import ranks_text
 from tspec.resolve.program.sharding import Placement, Shape, TensorKind
 
 LAYOUT_KINDS: Mapping[str, TensorKind] = {
@@ -82,10 +83,40 @@ def merge_by_layout(
             piece = replace(each, cut=cut, tensor=held[each.rank], sketched=of)
             fits = piece.tensor is None or part is not None
             found.append(piece if fits else replace(piece, cut=cut.fitting(piece.shape)))
+    elsewhere = _on_another_stage(trial, found, held)
+    if elsewhere is not None:
+        return Merged(None, (elsewhere,))
     missing = [ranks[each.rank] for each in found if each.tensor is None]
     if name.kind == "param_grads" and all(_has_parameter(name, each) for each in missing):
         return merge(full, found, absent="had no gradient of it at the update")
     return merge(full, found)
+
+
+def _on_another_stage(
+    trial: Trial, pieces: Sequence[Piece], held: Sequence[Tensor | None]
+) -> MergeFault | None:
+    """That ranks of a stage have not recorded a tensor of the layout's, and those of another one have.
+
+    A rank may have modules of other stages besides its own.
+    """
+
+    def stage(rank: int) -> int:
+        return coordinates_of(trial.layout.mesh, rank).get("pp", 0)
+
+    missing = [each.rank for each in pieces if each.tensor is None]
+    stages = {stage(rank) for rank in missing}
+    by_layout = {stage(each.rank) for each in pieces}
+    having = [
+        rank for rank, each in enumerate(held) if each is not None and stage(rank) not in by_layout
+    ]
+    if not missing or not having:
+        return None
+    there, here = (
+        " and ".join(map(str, sorted(each))) for each in (set(map(stage, having)), stages)
+    )
+    have = "has" if len(having) == 1 else "have"
+    says = f"{ranks_text(having)} of stage {there} {have} it, and the layout has it on stage {here}"
+    return MergeFault("stage", f"{says}, where {ranks_text(missing)} recorded none")
 
 
 def _has_parameter(name: TensorName, recorded: Recording) -> bool:
