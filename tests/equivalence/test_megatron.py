@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.equivalence.megatron_references import PAIRS
-from tests.equivalence.megatron_table import CASES, LEFT_OUT
+from tests.equivalence.megatron_table import BFLOAT16, CASES, LEFT_OUT, UNSEEN
 from tests.families import family
 from tests.jobs import done
 from tests.megatron.bugs.bug import all_bugs
@@ -29,6 +29,10 @@ def test_each_fault_is_compared_with_one_device_or_left_out_with_a_reason() -> N
     compared = [case.fault for case in CASES]
     assert len(set(compared)) == len(compared)
     assert sorted([*compared, *LEFT_OUT]) == [bug.name for bug in all_bugs()]
+
+
+def test_each_fault_that_bfloat16_hides_has_a_reason() -> None:
+    assert sorted(UNSEEN) == [case.fault for case in CASES if BFLOAT16 in case.hidden]
 
 
 @pytest.mark.gloo
