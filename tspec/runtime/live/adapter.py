@@ -1,4 +1,4 @@
-"""What a target knows of its own framework in a running job."""
+"""The knowledge of a framework that its target uses in a running job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ class Adapter(Protocol):
     """One framework. `install` is called once for each job, and keeps nothing between jobs."""
 
     def install(self, job: FollowedJob) -> None:
-        """Follow the framework's calls; those of modules that are not loaded are found once they are."""
+        """Follow the framework's calls. Functions of modules that are not loaded yet are found
+        after the import.
+        """
 
     def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
         """The naming from paths in an outermost module to paths in the one-device model; None for

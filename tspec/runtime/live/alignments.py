@@ -1,4 +1,4 @@
-"""What a loss over alignments (CTC) is given as labels."""
+"""The labels that a loss over alignments (CTC) is given."""
 
 from __future__ import annotations
 

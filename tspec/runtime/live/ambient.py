@@ -1,4 +1,4 @@
-"""Values known at every moment that are no subject's: the latest loss, autocast, what the script annotates."""
+"""Values that belong to no subject: the latest loss, the autocast dtype, annotations of the script."""
 
 from __future__ import annotations
 

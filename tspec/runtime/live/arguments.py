@@ -1,4 +1,4 @@
-"""Which argument a name stands for in one call, defaults of the signature included."""
+"""The argument that a name stands for in one call, defaults of the signature included."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CallSignature:
                 self._defaults[parameter.name] = parameter.default
 
     def has(self, name: str) -> bool:
-        """Whether the callable has a parameter of that name."""
+        """True if the callable has a parameter of that name."""
         return (
             name in self._positions or name in self._keywords or name in (self._star, self._stars)
         )

@@ -1,4 +1,4 @@
-"""Whether what a model computes of a token depends on later tokens, as its autograd graph says."""
+"""Reads from the autograd graph whether a model's output at a token depends on later tokens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PLACE_BY_PLACE = (
 
 
 class Sight(Enum):
-    """Which later places attention sees."""
+    """The later positions that attention sees."""
 
     NONE = "none"
     NEXT = "next"
@@ -63,9 +63,11 @@ class Causality:
         self._read = 0
 
     def sees_later(self, output: torch.Tensor, target: torch.Tensor, ignored: int) -> str | None:
-        """Which later places a place of an output sees, in the sequence of tokens that the targets are of.
+        """The later positions, in the token sequence of the targets, that an output position
+        depends on: a value of `Sight`.
 
-        None where the targets are no tokens, where the graph does not show it, and after the first outputs.
+        None if the targets are no tokens, if the graph does not show the dependency, or after the
+        first outputs.
         """
         if self._read >= PASSES:
             return None
@@ -76,11 +78,13 @@ class Causality:
 
 
 def sight_of(output: torch.Tensor, tokens: torch.Tensor) -> Sight | None:
-    """Which later places attention to a sequence of tokens sees; none of them where there is no attention and places stay apart.
+    """The later positions that attention to a sequence of tokens sees.
 
-    Attention is a softmax of square matrices, or fused; recurrent layers that run forward keep places apart. What is
-    attended to is computed from the tokens: an encoder of other tokens may look at all of them. If no embedding of the
-    tokens has a gradient, all attention counts. None where the graph does not show it, as under activation checkpointing.
+    `Sight.NONE` if there is no attention and positions are computed independently. Attention is a
+    softmax of square matrices, or a fused kernel. Recurrent layers that run forward only count as
+    independent. Only attention to values computed from `tokens` counts: an encoder of other tokens
+    may look at all of them. If no embedding of the tokens has a gradient, all attention counts.
+    None if the graph does not show it, as under activation checkpointing.
     """
     walked = nodes(output)
     reaching = _computed_from(walked, tokens)
@@ -144,7 +148,9 @@ def _moves_places(walked: Sequence[tuple[str, Any]], reaching: frozenset[Any]) -
 
 
 def _joins_places(node: Any) -> bool:
-    """What is joined in the last dimension stays at its place, all else may come to another."""
+    """True if tensors are joined in another dimension than the last, so that elements may come to
+    another position.
+    """
     return signed(node._saved_dim) not in (-1, len(shape_of(node)) - 1)
 
 
@@ -181,9 +187,10 @@ def _fused(node: Any) -> Sequence[Sight | None]:
 
 @torch.no_grad()
 def _sight(weights: torch.Tensor) -> Sight | None:
-    """Which later places the first of a batch of square matrices weighs; None of short sequences.
+    """The later positions to which the first of a batch of square matrices gives weight. None for
+    short sequences.
 
-    Places that none looks at are padding. A mask may be broadcast over the queries.
+    A position that no query attends to is padding. A mask may be broadcast over the queries.
     """
     size = weights.shape[-1]
     if size < _SHORTEST or weights.shape[-2] not in (1, size):
@@ -196,9 +203,11 @@ def _sight(weights: torch.Tensor) -> Sight | None:
 
 
 def _keeps_places_apart(node: Any) -> bool | None:
-    """Whether each place is computed from the token there, and by recurrent layers from those before it.
+    """True if each position is computed from its own token and, by recurrent layers, from earlier
+    ones.
 
-    All products have a row for each token, as the embedding has: a model that flattens sequences has fewer.
+    All products must have one row for each token, as the embedding has. A model that flattens
+    sequences has fewer rows.
     """
     waiting, forward, rows, tokens = [(node, 0)], [], set(), [0]
     seen = set(waiting)

@@ -1,4 +1,6 @@
-"""What a checkpoint says of how far a run has come: counters of the loop, updates, scales of losses, random numbers."""
+"""Reads the progress of a run from a checkpoint: loop counters, updates, loss scales, random number
+generators.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class CheckpointCounts:
     streams: StatesByKeys
     """The states of torch's generators of random numbers."""
     twisters: Mapping[Keys, TwisterState]
-    """Those of Python's and numpy's."""
+    """The states of Python's and numpy's generators of random numbers."""
 
 
 def counts_of(value: Any) -> CheckpointCounts:

@@ -1,4 +1,6 @@
-"""Which checkpoints a process read, by the names of their files, and whose states its optimizers took over."""
+"""The names of the checkpoint files that a process read, and of those whose states its optimizers
+took over.
+"""
 
 from __future__ import annotations
 

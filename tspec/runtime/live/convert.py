@@ -1,6 +1,6 @@
-"""From Python objects to the values of rules, by declared type.
+"""Converts Python objects to the values of rules, by declared type.
 
-Tensors stay handles, of which only features are read. Models, optimizers and other subjects become
+Tensors stay handles; only their features are read. Models, optimizers and other subjects become
 references by canonical name. None becomes *absent*.
 """
 
@@ -24,7 +24,7 @@ Converter = Callable[[Any, "Namer"], Any]
 
 
 class Namer(Protocol):
-    """Who knows the names of subjects and the ranks of groups."""
+    """Provides the names of subjects and the ranks of groups."""
 
     functions: Mapping[str, Callable[..., Any]]
 
@@ -45,7 +45,7 @@ def convert(value: Any, kind: TypeTree, namer: Namer) -> Any:
 
 @cache
 def converter(kind: TypeTree) -> Converter:
-    """What converts to a type, made once."""
+    """The function that converts a value to a type. It is built once for each type."""
     name = kind[0]
     if name == "optional":
         return converter(kind[1])
@@ -118,7 +118,9 @@ def tensors_in(value: Any, limit: int = 64) -> list[torch.Tensor]:
 
 
 def keys_of_tensors(value: Any, limit: int = 64) -> list[tuple[Any, ...]]:
-    """Where each of `tensors_in` stands: the keys, indices and fields that lead to it, from outside to inside."""
+    """The path to each tensor of `tensors_in`: keys, indices and fields, from the outside in. At
+    most `limit` paths.
+    """
     keys: list[Any] = []
     return [tuple(keys) for _ in islice(_tensors(value, keys), limit)]
 

@@ -1,4 +1,4 @@
-"""Which parameters the values of others were copied to: those of a target network, an average, a teacher."""
+"""Parameters that hold a copy of trained ones: those of a target network, an average or a teacher."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class CopiedParameters:
         self._count = 0
 
     def __contains__(self, parameter: torch.Tensor) -> bool:
-        """Whether it ever held the same values as one that is trained, where an update began."""
+        """True if the parameter ever had the values of a trained parameter at the start of an
+        update.
+        """
         return parameter in self._copied
 
     def is_due(self) -> bool:

@@ -1,4 +1,6 @@
-"""Which parameters of other models have the same names: those of an average, a teacher, a target network."""
+"""Parameters of other models that have the same names: those of an average, a teacher or a target
+network.
+"""
 
 from __future__ import annotations
 

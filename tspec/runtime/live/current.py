@@ -1,4 +1,4 @@
-"""What a script says to the jobs that are followed in its process."""
+"""The calls by which a script addresses the jobs that are followed in its process."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class DepartedSubjects:
         self._state.loaders.release()
 
     def step_opened(self) -> None:
-        """Remember what is there now."""
+        """Remember the optimizers, schedulers and loaders that exist now."""
         state = self._state
         kinds = (state.optimizers.things(), state.schedulers.things(), state.loaders.alive())
         self._standing = frozenset(id(thing) for things in kinds for thing in things.values())

@@ -124,7 +124,9 @@ def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 def _batches(
     sizes: tuple[int, ...], widths: tuple[int, ...]
 ) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
-    """What is mixed at once: first and last tensor, and how many words stand for each."""
+    """The batches in which words are mixed: index of the first tensor, index after the last one,
+    and number of words of each tensor.
+    """
     lengths = [_length(size, width) for size, width in zip(sizes, widths, strict=True)]
     found, begin = [], 0
     while begin < len(lengths):

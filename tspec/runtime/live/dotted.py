@@ -16,7 +16,7 @@ SLOW = ("torch.distributed.checkpoint", "torch.distributed.pipelining")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where a callable hangs: an attribute of a module or class."""
+    """The place that binds a callable: an attribute of a module or class."""
 
     holder: Any
     name: str

@@ -1,4 +1,4 @@
-"""Which parameters two optimizers update with one gradient."""
+"""Parameters that two optimizers update with one gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many backward passes left gradients that were cleared before the update that they were made for."""
+"""Counts the backward passes whose gradients were cleared before an update used them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _SAMPLED = 8
 """Elements of a parameter that tell whether it moved between two passes."""
 
 _ROUNDING = 1e-4
-"""How far rounding alone turns gradients that are multiplied."""
+"""The largest difference of cosine similarity from 1 that rounding causes when gradients are
+multiplied.
+"""
 
 
 @dataclass(slots=True)
@@ -46,9 +48,9 @@ class DroppedPasses:
     """Follows the gradients of each backward pass up to the next pass of the same update.
 
     Parameters that moved in between have used their gradients, as in sharpness-aware minimization
-    or an inner loop. If the update's gradients are neither those of the last pass nor a multiple of
-    them (clipping), the script kept the gradients of other passes and used those. Values are read
-    only where an update has several passes.
+    or an inner loop. If an update's gradients are neither those of the last pass nor a multiple of
+    them (clipping), the script kept and used the gradients of other passes. Values are read only if
+    an update has several passes.
     """
 
     def __init__(self) -> None:
@@ -56,7 +58,7 @@ class DroppedPasses:
         """Number of the optimizer, as long as it exists -> its passes."""
 
     def of(self, optimizer: int) -> int:
-        """How many passes before its latest update were dropped."""
+        """The number of dropped passes before the optimizer's latest update."""
         known = self._optimizers.get(optimizer)
         return 0 if known is None else known.of_update
 
@@ -126,12 +128,12 @@ def _sample(tensor: torch.Tensor | None) -> torch.Tensor:
 
 
 def _moved(before: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> bool:
-    """Whether one of these parameters is not what it was."""
+    """True if one of these parameters has changed."""
     return any(not torch.equal(_sample(each), was) for each, was in before)
 
 
 def _are_multiples(grads: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> bool:
-    """Whether the gradients of these parameters are what they were, but for one factor."""
+    """True if the gradients of these parameters are unchanged, except for a common factor."""
     pairs = [(was, _sample(each.grad)) for each, was in grads]
     if not pairs or any(was.shape != now.shape for was, now in pairs):
         return False

@@ -1,4 +1,6 @@
-"""Which parameters another rank updates: none of this process's optimizers holds them, and they change all the same."""
+"""Parameters that another rank updates: they change, although no optimizer of this process holds
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class ElsewhereUpdatedParameters:
         """The digests where the latest update of each optimizer began, by the ids of parameters."""
 
     def of(self, parameter: torch.Tensor) -> bool | Missing:
-        """Whether it has ever moved. Nothing is known before two updates were made with it."""
+        """True if the parameter has ever moved. Not recorded before the second update."""
         if parameter in self._moved:
             return True
         return False if parameter in self._stayed else Missing.NOT_RECORDED

@@ -1,4 +1,6 @@
-"""What an expression of a user's event says of one call: `result.shape[1]`, `count(text)`, `names(obj)`."""
+"""The value of an expression in a user's event for one call: `result.shape[1]`, `count(text)`,
+`names(obj)`.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ def _field(value: Any, name: str) -> Any:
 
 
 def _count(value: Any) -> int:
-    """How many: the length, 1 for a single text, 0 for None."""
+    """The number of elements: the length, 1 for a single text, 0 for None."""
     if value is None:
         return 0
     return 1 if isinstance(value, str) else len(value)
@@ -111,10 +113,10 @@ def _exponential(value: Any) -> Any:
 
 
 def names(value: Any, depth: int = 6) -> frozenset[str]:
-    """Keys of tensors in a saved object, without their common prefix.
+    """Keys of the tensors in a saved object, without their common prefix.
 
-    `{"model": model.state_dict(), "epoch": 3}` gives the keys of the state dict. A module gives
-    those of its own state dict.
+    `{"model": model.state_dict(), "epoch": 3}` gives the keys of the state dict. A module gives the
+    keys of its own state dict.
     """
     keys = _tensor_keys(value, "", depth)
     models = {key for key in keys if not _of_optimizer(key)} or keys

@@ -48,7 +48,9 @@ EXACT = 65_536
 BLOCK = 1 << 17
 """Elements of a CPU's tensor that are compared with zero at once: results stay in the cache, and their sum is exact in float32."""
 CHUNK = 4096
-"""Those of longer tensors are taken in their own precision over rows of so many, then in float64."""
+"""The row length for longer tensors: rows are reduced in the tensor's precision, their results in
+float64.
+"""
 
 
 def memory_format(tensor: torch.Tensor) -> str | Missing:
@@ -67,10 +69,12 @@ def memory_format(tensor: torch.Tensor) -> str | Missing:
 
 
 def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any]]:
-    """For each tensor, the features of these names; a handle that is Missing gives it for each.
+    """The features of these names for each tensor. A handle that is Missing gives that value for
+    each name.
 
-    `per:row` style names are those of `axis_feature`. Floats are float64, `zeros` counts exact
-    zeros, `digest` is a signed 64-bit int. What cannot be read (a meta tensor, a lazy one) is not recorded.
+    Names such as `per:row` are those of `axis_feature`. Floats are float64, `zeros` counts exact
+    zeros, `digest` is a signed 64-bit int. A tensor that cannot be read (on the meta device, or
+    lazy) is not recorded.
     """
     found: list[dict[str, Any]] = []
     readable: dict[tuple[torch.device, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
@@ -156,7 +160,7 @@ def _read(
 
 
 def _zeros(tensors: Sequence[torch.Tensor]) -> list[int]:
-    """How many elements of each are 0.0 or -0.0."""
+    """The number of elements equal to 0.0 or -0.0, for each tensor."""
     first = tensors[0]
     counted = tensors if first.dtype in COUNTED else _real(tensors)
     in_blocks = first.device.type == "cpu" and first.is_floating_point() and first.itemsize <= 4
@@ -170,7 +174,9 @@ def _zeros(tensors: Sequence[torch.Tensor]) -> list[int]:
 
 
 def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
-    """What `count_nonzero` gives, in half its time on a CPU: comparisons that give floats are vectorised."""
+    """The result of `count_nonzero`, in half its time on a CPU: comparisons that give floats are
+    vectorised.
+    """
     differs = torch.empty(BLOCK, dtype=torch.float32, device=tensor.device)
     found = []
     for block in torch.split(tensor.reshape(-1), BLOCK):

@@ -69,7 +69,7 @@ class FieldReader:
     def after(
         self, args: Arguments, kwargs: Keywords, result: Any, namer: Namer, faults: FaultReporter
     ) -> dict[str, Any]:
-        """Fields that need what the call returned."""
+        """The fields that need the result of the call."""
         if not self._after:
             return {}
         return self._read(self._after, (args, kwargs, (result,)), namer, faults)
@@ -112,7 +112,7 @@ class FieldReader:
 
 
 class _FieldAccess:
-    """How one field is read: the common ways are found once, the others by name at each call."""
+    """The reader of one field. Common ways to read are resolved once, others by name at each call."""
 
     __slots__ = ("_field", "_parameters", "_path", "convert", "get", "name", "optional")
 
@@ -140,13 +140,13 @@ class _FieldAccess:
 
     @property
     def _tells_return(self) -> bool:
-        """Whether the field is the flag that the call has returned."""
+        """True if the field is the flag that the call has returned."""
         own = self._parameters.has(RETURNED)
         return self._field.source is None and self.name == RETURNED and not own
 
     @property
     def _names_group(self) -> bool:
-        """It is a group that the spec calls by a name."""
+        """True if the field is a group that the spec names."""
         source = self._field.source
         return self._field.type == ("group",) and source is not None and source[0] == "name"
 
@@ -206,7 +206,9 @@ def _inputs(args: Arguments, kwargs: Keywords) -> list[torch.Tensor]:
 
 
 def attribute(thing: Any, name: str) -> Any:
-    """An attribute of an object, None if it has none; an optimizer's options are those of its first group."""
+    """An attribute of an object, or None. An optimizer's options are read from its first parameter
+    group.
+    """
     groups = getattr(thing, "param_groups", None)
     if isinstance(groups, list) and groups and isinstance(groups[0], Mapping) and name in groups[0]:
         return groups[0][name]

@@ -41,7 +41,9 @@ def children_start(module: str, function: str, argument: str) -> Iterator[None]:
 
 
 def followed_in_children() -> list[dict[str, str]]:
-    """What interpreters that this process starts call; empty if they are not followed."""
+    """The start-up calls of Python interpreters that this process starts; empty if those are not
+    followed.
+    """
     said: list[dict[str, str]] = json.loads(os.environ.get(VARIABLE, "[]"))
     return said
 
@@ -82,7 +84,8 @@ class ProcessEnd:
         self._leave = os._exit
         self._hooks.enter_context(attribute(os, "_exit", self._left))
         self._watch_failures()
-        # The registry of finalizers is emptied when a child begins; what is registered so is run then.
+        # A child clears the registry of finalizers when it begins, and then runs what was
+        # registered here.
         multiprocessing.util.register_after_fork(self, ProcessEnd._in_child)
 
     def _in_child(self) -> None:

@@ -1,4 +1,4 @@
-"""What mechanisms and adapters of frameworks may ask of the job that they follow."""
+"""The interface of a followed job to its mechanisms and to adapters of frameworks."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class FollowedJob(Protocol):
 
     @property
     def active(self) -> bool:
-        """It has begun and has not ended."""
+        """True from the job's start to its end."""
 
     @property
     def spec(self) -> WatchSpec:
-        """What is watched."""
+        """The events, entities and groups to watch."""
 
     @property
     def functions(self) -> WatchedFunctions:
-        """Where functions are added to those that are watched."""
+        """The functions that are watched; mechanisms add theirs here."""
 
     @property
     def state(self) -> SubjectRegistry:
@@ -62,7 +62,7 @@ class FollowedJob(Protocol):
 
     @property
     def place(self) -> LoopState:
-        """Where the training loop stands."""
+        """The position of the training loop."""
 
     @property
     def staggered(self) -> bool:
@@ -92,7 +92,7 @@ class FollowedJob(Protocol):
         """Features of many tensors at once."""
 
     def built(self) -> None:
-        """A module or an optimizer was built: what the script had let go makes room for it."""
+        """A module or an optimizer was built. Objects that the script released are freed."""
 
     def forked(self, worker: int | None) -> None:
         """This process is a fork: a job of its own, or the loader's worker of that number."""

@@ -1,4 +1,4 @@
-"""Which frames of a stack are tspec's, and where the script begins in it."""
+"""Separates tspec's frames of a stack from the script's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tspec.runtime.live.swap import PREFIX
 
 PACKAGE = f"{Path(__file__).resolve().parents[2]}/"
-"""Where the code of tspec lies."""
+"""The folder of tspec's code."""
 
 
 def is_ours(code: CodeType) -> bool:

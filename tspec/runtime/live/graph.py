@@ -52,7 +52,9 @@ def made_by(value: torch.Tensor) -> str:
 
 
 def over_classes(value: torch.Tensor) -> bool | None:
-    """Whether the log-softmax that computed `[n, classes, ...]` sums over the classes; None where it cannot be told."""
+    """True if the log-softmax that computed `[n, classes, ...]` sums over the classes; None if the
+    graph does not show it.
+    """
     return _sums_over(value, 1)
 
 
@@ -94,7 +96,7 @@ def softmax_dims(losses: Any) -> list[int]:
 
 
 def unscaled_scores(losses: Any) -> int:
-    """How many softmaxes that weigh rows have scores that are products of projections as they are."""
+    """The number of attention softmaxes whose scores are unscaled products of projections."""
     return sum(
         _is_unscaled(first_input(softmax))
         for operation, node in nodes(losses)
@@ -115,7 +117,9 @@ def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
 
 
 def _is_unscaled(scores: Any) -> bool:
-    """Whether scores of attention are a product of two projections that nothing multiplies, divides or normalises."""
+    """True if attention scores are a product of two projections that no operation multiplies,
+    divides or normalises.
+    """
     product = preceding(scores, KEEPS | RESHAPES | REORDERS | _MASKS)
     if product is None or operation_of(product) != "Bmm":
         return False
@@ -182,7 +186,9 @@ def only_input(node: Any) -> Any:
 
 
 def saved(node: Any, name: str) -> torch.Tensor | None:
-    """What a node saved for its backward pass. None if there is none, or if a hook would have to compute it."""
+    """The tensor that a node saved for its backward pass under this name. None if there is none, or
+    if a hook would have to compute it.
+    """
     held = getattr(node, f"_raw_saved_{name}", None)
     if held is None or held.unpack_hook is not None:
         return None
@@ -249,7 +255,7 @@ def dim_before(
 
 
 def rows_of(node: Any) -> int:
-    """How many rows what it computed has, in all batches."""
+    """The number of rows of a node's output, in all batches."""
     return _product(shape_of(node)[:-1])
 
 

@@ -91,9 +91,11 @@ class HeldOutSamples:
         self._given: IdentityMap[nn.Module, _EvaluatedSamples] = IdentityMap(_EvaluatedSamples)
 
     def answers_as_in_training(self, module: nn.Module, inputs: Sequence[object]) -> bool | None:
-        """Whether dropout or a batch norm of a model is in training mode where held-out samples are evaluated.
+        """True if dropout or a batch norm of a model is in training mode while held-out samples are
+        evaluated.
 
-        The samples are the rows of the first `[samples, ...]` input. None of all other passes and of parts of a model.
+        The samples are the rows of the first `[samples, ...]` input. None for other passes and for
+        parts of a model.
         """
         model = unwrapped(module)
         if not self._is_root(model):
@@ -115,7 +117,7 @@ class HeldOutSamples:
 
 
 def _answers_otherwise(module: nn.Module) -> bool:
-    """Whether a layer is in training mode and computes something else there than in evaluation
+    """True if a layer is in training mode and its output differs there from that in evaluation
     mode.
     """
     if not trains(module):

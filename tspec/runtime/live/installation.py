@@ -1,4 +1,4 @@
-"""What the owner of a process's patches asks of the jobs that are followed in it."""
+"""The interface of a followed job to the owner of its process's patches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Installation(Protocol):
 
     @property
     def active(self) -> bool:
-        """It has begun and has not ended."""
+        """True from the job's start to its end."""
 
     @property
     def functions(self) -> PendingFunctions:

@@ -1,7 +1,9 @@
-"""Which optimizers train parameters that a script takes back a part of the way, now and then, as Lookahead and Reptile do.
+"""Optimizers whose parameters a script moves back part of the way at times, as Lookahead and
+Reptile do.
 
-Between two updates a weight that was `b` becomes `a + part * (b - a)`, where `a` is what it was when the script last wrote to
-it, or before the first update. A stray change of a weight does not lie between the two.
+Between two updates, a weight `b` becomes `a + part * (b - a)`. Here `a` is its value when the
+script last wrote to it, or before the first update. A change by mistake does not lie between `a`
+and `b`.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ SAMPLED = 128
 KEPT = 64
 """Updates that are kept until somebody asks."""
 ENDS = 0.01
-"""What is nearer to one end than this part of the way was put back, or left as it was."""
+"""A part of the way to either end. A weight nearer than that to an end was reset, or left
+unchanged.
+"""
 ROUNDING = 16
-"""How many units in the last place rounding may come to."""
+"""The largest rounding error, in units in the last place."""
 
 
 @dataclass(slots=True)
 class _Track:
-    """What one parameter of an optimizer was before and after its last updates."""
+    """The values of one parameter of an optimizer before and after its last updates."""
 
     parameter: torch.Tensor
     held: frozenset[int] = frozenset()
@@ -34,20 +38,24 @@ class _Track:
     before: deque[torch.Tensor] = field(default_factory=lambda: deque(maxlen=KEPT))
     after: deque[torch.Tensor] = field(default_factory=lambda: deque(maxlen=KEPT))
     begin: torch.Tensor | None = None
-    """What the script last wrote to it; at first, what it was before the first update."""
+    """The value that the script last wrote to the parameter; at first, its value before the first
+    update.
+    """
     hits: int = 0
     misses: int = 0
 
 
 class InterpolatedParameters:
-    """Follows one parameter of each optimizer; what the script does to it, it does to all."""
+    """Follows one parameter of each optimizer, which stands for all of them."""
 
     def __init__(self) -> None:
         self._tracks: dict[int, _Track] = {}
         """Number of the optimizer, as long as it exists -> its track."""
 
     def of(self, parameters: Sequence[torch.Tensor]) -> list[bool]:
-        """Whether the script interpolates each. One parameter of each optimizer is read for all."""
+        """True for each parameter that the script interpolates. One parameter of each optimizer is
+        read for all.
+        """
         found = [track.held for track in self._tracks.values() if _is_interpolated(track)]
         return [any(id(each) in held for held in found) for each in parameters]
 
@@ -101,7 +109,7 @@ def _sample(parameter: torch.Tensor) -> torch.Tensor:
 
 
 def _is_interpolated(track: _Track) -> bool:
-    """Whether all that the script did to it so far was to take it back a part of the way."""
+    """True if every change that the script made so far moved the parameter back part of the way."""
     _read(track)
     if track.misses or not track.after or track.begin is None:
         return track.hits > 0 and not track.misses
@@ -110,7 +118,7 @@ def _is_interpolated(track: _Track) -> bool:
 
 
 def _read(track: _Track) -> None:
-    """Judge what is kept, but for the last update if the next one has not begun."""
+    """Classify the kept changes. The last update is left out if the next one has not begun."""
     while track.before and track.begin is not None:
         left, found = track.after.popleft(), track.before.popleft()
         moved = _moved(track.begin, left, found)
@@ -122,7 +130,7 @@ def _read(track: _Track) -> None:
 
 
 def _moved(begin: torch.Tensor, left: torch.Tensor, found: torch.Tensor) -> bool | None:
-    """Whether `found` lies between `begin` and `left`. None if it equals `left`."""
+    """True if `found` lies between `begin` and `left`. None if it equals `left`."""
     if torch.equal(left, found):
         return None
     if begin.shape != left.shape or left.shape != found.shape:

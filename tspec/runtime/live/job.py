@@ -52,7 +52,7 @@ Listening = list[tuple[Role, Listener]]
 
 
 class _SinkError(BaseException):
-    """Carries what a sink raised past the boundary that catches tspec's own faults."""
+    """Carries an error of a sink past the boundary that catches tspec's own faults."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -83,7 +83,7 @@ class LiveJob(LiveSource):
         self.state.models.naming_of = self._naming_of
         self.active = False
         self._forked_at = Context()
-        """Where the loop of the process stood that this one is a fork of."""
+        """The loop position of the parent process at the fork that began this one."""
         self.functions = WatchedFunctions(self)
         self._calls = 0
         self._lock = PROCESS.lock
@@ -170,7 +170,7 @@ class LiveJob(LiveSource):
             self._departed.departs(thing)
 
     def built(self) -> None:
-        """A module or an optimizer was built: what the script had let go makes room for it."""
+        """A module or an optimizer was built. Objects that the script released are freed."""
         self._departed.release()
 
     def close(self) -> None:
@@ -231,7 +231,7 @@ class LiveJob(LiveSource):
                 del stack[depth:]
 
     def _is_passed_over(self, role: Role) -> bool:
-        """Whether the call is passed over: the only sink reads nothing of it and counts it.
+        """True if the call is passed over: the only sink counts it and reads nothing of it.
 
         Such a call is put on the stack, and no sink is notified.
         """
@@ -286,7 +286,7 @@ class LiveJob(LiveSource):
         return skipped
 
     def _naming_of(self, module: nn.Module) -> Naming | None:
-        """How the first framework that knows a model names what lies in it."""
+        """The naming of a model's contents by the first framework that knows the model."""
         try:
             found = (adapter.naming(module, self.say) for adapter in self.adapters)
             return next((naming for naming in found if naming is not None), None)
@@ -297,7 +297,9 @@ class LiveJob(LiveSource):
     def _find_models(
         self, asked: list[tuple[Role, FieldReader]], args: Arguments, kwargs: dict[str, Any]
     ) -> None:
-        """Before the first step: what is handed to a watched function, as to a framework's set-up, is a model."""
+        """Before the first step, a module with parameters that a watched function is given is a
+        model, as in a framework's set-up.
+        """
         if all(role.event is None or role.event.name == "forward" for role, _ in asked):
             return
         for thing in (*args, *kwargs.values()):

@@ -1,10 +1,12 @@
-"""Weights that a checkpoint holds, of a model or beside it, as an average in a plain dict, and whether the run that reads it takes them
-over.
+"""Weights in a checkpoint, of a model or beside it, such as an average in a plain dict, and whether
+the resumed run uses them.
 
-They were taken over if, where the first backward pass begins, somebody but the checkpoint holds them, or a tensor of this process has
-their values. Only elements of them are kept until then, so a checkpoint that the script lets go is freed. An average is left behind where
-its model was taken over. A model is where an optimizer took over its state: then the tensors that are saved in its place have to be those
-that were there when training began, since ranks that hold parts of it save it whole.
+They were taken over if, at the start of the first backward pass, an object other than the
+checkpoint holds them, or a tensor of this process has their values. Only some elements are kept
+until then, so a checkpoint that the script releases is freed. An average was left behind if its
+model was taken over. A model was left behind if an optimizer took over its state. The tensors later
+saved in the model's place must then have existed when training began, because ranks that hold
+shards of a model save the full model.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class _SampledTensor:
     tensor: weakref.ref[torch.Tensor]
 
     def equals(self, other: torch.Tensor) -> bool:
-        """Whether another tensor of this shape has its values, in its own precision."""
+        """True if `other`, of the same shape, has this tensor's values in the precision of `other`."""
         found = _elements(other) if other.is_floating_point() else None
         return found is not None and torch.equal(self.elements.to(found.dtype), found)
 
@@ -72,7 +74,9 @@ class _LeftWeights:
     """
 
     def are_saved_anew(self, weights: Mapping[str, torch.Tensor]) -> bool:
-        """Whether other weights are saved in their place. A part of a larger tensor, as where weights are kept in one, is none."""
+        """True if other weights are saved in the place of these. A slice of a larger tensor, such
+        as a flat buffer of weights, does not count.
+        """
         if self.shapes != {name: tensor.shape for name, tensor in weights.items()}:
             return False
         return not any(map(_is_part, weights.values())) and (
@@ -109,7 +113,9 @@ class KeptWeights:
             self._read[keys] = _ReadWeights(shapes, tuple(_sampled(weights.values())), within)
 
     def trains(self, living: Callable[[], Iterable[torch.Tensor]]) -> None:
-        """A backward pass begins: what is taken over of the checkpoints was taken over by now. `living` finds all tensors."""
+        """A backward pass begins: decide which weights of the loaded checkpoints were taken over.
+        `living` finds all tensors.
+        """
         if not self._read:
             return
         read, self._read = self._read, {}
@@ -140,7 +146,9 @@ class KeptWeights:
                 self._left[keys] = _LeftWeights(read[keys].shapes, instead)
 
     def left_behind(self, value: Any) -> list[Keys]:
-        """The weights in an object that is saved that nobody took over from the checkpoint which had them."""
+        """The keys of saved weights that a loaded checkpoint contained and that nobody took over
+        from it.
+        """
         if not self._left:
             return []
         return [
@@ -187,7 +195,9 @@ def _elements(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _models_beside(read: Mapping[Keys, _ReadWeights], keys: Keys) -> set[Keys]:
-    """Other state dicts that have all tensors of one: those of the model, if it is an average."""
+    """Other state dicts that contain all tensors of this one. If this one is an average, they are
+    its models.
+    """
     shapes = read[keys].shapes.items()
     if not read[keys].sampled:
         return set()
@@ -201,7 +211,7 @@ def _is_of_a_moment(keys: Keys) -> bool:
 
 
 def _is_held(read: _ReadWeights) -> bool:
-    """Whether somebody but the checkpoint holds the tensors of a state dict, or the dict."""
+    """True if an object other than the checkpoint holds the state dict or its tensors."""
     tensor = read.sampled[0].tensor() if read.sampled else None
     if tensor is None:
         return False
@@ -214,7 +224,7 @@ def _is_held(read: _ReadWeights) -> bool:
 
 
 def _has_equals(read: _ReadWeights, tensors: Iterable[torch.Tensor]) -> bool:
-    """Whether one of the tensors has the values of one of a state dict."""
+    """True if one of the tensors equals a sampled tensor of the state dict."""
     return any(
         one.shape == tensor.shape and one.equals(tensor)
         for tensor in tensors
@@ -227,5 +237,5 @@ def _is_stored(tensor: torch.Tensor) -> bool:
 
 
 def _is_part(tensor: torch.Tensor) -> bool:
-    """Whether it is a part of a larger one, as where weights are kept in one flat tensor."""
+    """True if the tensor is a slice of a larger storage, such as a flat buffer of weights."""
     return tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()

@@ -1,7 +1,7 @@
-"""The line of the user's own code that runs: of a call, the one that made it.
+"""The line of the user's code that is running. For a call, it is the line that made the call.
 
-The stack is walked by its frames; no traceback is made. What is known of a code object, and of a
-line of it, is looked up by its identity.
+The stack is walked by its frames; no traceback is made. Facts about a code object and its lines are
+cached by identity.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ScriptLocations:
         return Location(self._named(code.co_filename), line, code.co_qualname, text)
 
     def _named(self, file: str) -> str:
-        """The path of a file from the project on; what is no file keeps its name."""
+        """The path of a file relative to the project. A name that is no file is kept."""
         if file.startswith("<"):
             return file
         path = Path(os.path.abspath(file))

@@ -28,7 +28,7 @@ class LooseParameters:
         self._is_attribute = is_attribute
         self._passes = 0
         self._seen: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
-        """Those that were found, with copies of their values in the pass before."""
+        """The tensors found, with copies of their values in the previous pass."""
 
     def loose_parameters(self, losses: Any) -> list[torch.Size] | None:
         """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.

@@ -48,7 +48,7 @@ def _masked_again(operation: str, node: Any) -> Iterator[Any]:
 
 
 def _leaks(softmax: Any) -> bool:
-    """Whether hidden scores get a weight in most rows in which a mask hides some scores."""
+    """True if masked scores get a weight in most of the rows that have masked scores."""
     fill = preceding(first_input(softmax), _BEFORE)
     hidden = None if fill is None else _hidden(operation_of(fill), fill)
     weights = saved(softmax, "result")
@@ -65,7 +65,9 @@ def _leaks(softmax: Any) -> bool:
 
 
 def _hidden(operation: str, node: Any) -> torch.Tensor | None:
-    """Where an operation put a number in the place of scores; None if it did not."""
+    """A boolean mask of the scores that an operation replaced by a number; None if it replaced
+    none.
+    """
     if operation == "MaskedFill":
         return saved(node, "mask")
     if operation == "Where":

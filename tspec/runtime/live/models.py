@@ -31,7 +31,7 @@ _WRAPPERS = {
 
 
 def inner(module: nn.Module) -> nn.Module | None:
-    """What a wrapper wraps, or None if the module is no wrapper."""
+    """The module that a wrapper wraps, or None if `module` is no wrapper."""
     if not _wraps(type(module)):  # type: ignore[arg-type]
         return None
     for name in _INNER:
@@ -155,7 +155,7 @@ class NamedParameter:
 
 @dataclass(slots=True)
 class NameTables:
-    """What the roots hold at one instant. Keys of `by_id` are ids of live objects."""
+    """The contents of the roots at one instant. Keys of `by_id` are ids of live objects."""
 
     parameters: dict[str, NamedParameter] = field(default_factory=dict)
     parameter_by_id: dict[int, str] = field(default_factory=dict)
@@ -189,7 +189,8 @@ class ModelRegistry:
         self.built: IdentitySet[nn.Module] = IdentitySet()
         """Modules whose `nn.Module.__init__` has returned; the constructor of their own class may still run."""
         self.called: IdentitySet[nn.Module] = IdentitySet()
-        """Modules whose forward pass was begun, and roots of which a part was called from outside."""
+        """Modules whose forward pass was begun, and roots with a part that was called from outside.
+        """
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
         self._settled = False
         """The first step has opened: roots keep their names, also when their modules are gone."""
@@ -197,7 +198,7 @@ class ModelRegistry:
 
     @property
     def tables(self) -> NameTables:
-        """What the roots hold."""
+        """The contents of the roots, by name."""
         if self._stale:
             self.refresh()
         return self._tables
@@ -244,10 +245,11 @@ class ModelRegistry:
             self.called.add(module)
 
     def training_begins(self, trained: Iterable[torch.Tensor]) -> None:
-        """The first step opens: the model that is trained has no prefix, and names stay from here on.
+        """The first step opens: the trained model gets no prefix, and names are final from now on.
 
-        `trained` is what optimizers hold, in their order. Models that were loaded or called earlier,
-        such as an average of the weights, come after it. Later calls do nothing.
+        `trained` are the parameters that optimizers hold, in the optimizers' order. Models that
+        were loaded or called earlier, such as an average of the weights, are named after the
+        trained model. Later calls do nothing.
         """
         if self._settled:
             return
@@ -356,7 +358,9 @@ class ModelRegistry:
         return free[0] if free is not None and free[1]() is tensor else None
 
     def is_attribute(self, tensor: torch.Tensor) -> bool:
-        """Whether a module of a model has a tensor as an attribute that is no parameter and no buffer."""
+        """True if a module of a model has the tensor as a plain attribute, which is no parameter
+        and no buffer.
+        """
         return any(
             each is tensor
             for module in self.tables.modules.values()

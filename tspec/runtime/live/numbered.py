@@ -46,7 +46,7 @@ class NumberedObjects:
         return known is not None and _same(known[0], thing)
 
     def held(self, thing: Any) -> Any:
-        """What gives the object for as long as it exists."""
+        """A function that returns the object as long as it exists."""
         self.number(thing)
         held = self._by_id[id(thing)][0]
         return held if isinstance(held, weakref.ref) else lambda: held

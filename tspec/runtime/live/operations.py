@@ -20,8 +20,8 @@ MOST = 20_000
 _UNSEEN = frozenset(
     {"backward_hook_function", "view", "unsafe_view", "reshape_alias", "expand", "clone", "alias"}
 )
-"""Nodes that watch a module, and nodes that only change the layout of elements, which depend on
-sizes and strides.
+"""Nodes that only observe a module, and nodes that only change the memory layout. The latter depend
+on sizes and strides.
 """
 _SETTINGS = {
     setting: f"_saved_{setting}"

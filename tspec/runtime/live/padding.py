@@ -1,4 +1,4 @@
-"""Whether masks of attention hide the tokens and show the padding."""
+"""Finds attention masks that are inverted: they hide the tokens and show the padding."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _BEFORE = (KEEPS | RESHAPES) - {"MaskedFill"}
 
 
 class PaddingMasks:
-    """Compares masks with the tokens that embeddings were given.
+    """Compares attention masks with the tokens that embeddings were given.
 
-    A mask of padding shows all tokens but those of one value. An inverted one shows those of this value alone.
+    A padding mask shows all tokens except those of one value. An inverted mask shows only the
+    tokens of that value.
     """
 
     def __init__(self, tokens: TokenHistory) -> None:
@@ -39,9 +40,10 @@ class PaddingMasks:
 
     @torch.no_grad()
     def shows_padding(self, attn_mask: Any) -> bool | None:
-        """Whether a mask of fused attention, true where a key is seen, shows tokens of one value alone.
+        """True if a mask of fused attention, true where a key is visible, shows only tokens of one
+        value.
 
-        None where no tokens lie as its keys do.
+        None if no tokens have the shape of its keys.
         """
         return self._of_call(attn_mask, shown=True)
 
@@ -52,7 +54,9 @@ class PaddingMasks:
 
     @torch.no_grad()
     def filled_padding(self, losses: Any) -> bool | None:
-        """Whether one of the masks that fill scores before a softmax in the graph does the same."""
+        """True if a mask that fills scores before a softmax of the graph shows only tokens of one
+        value.
+        """
         masks = _filled(losses) if self._tokens.inputs else ()
         return _any(seen for mask in masks for seen in self._compared(mask))
 
@@ -66,7 +70,9 @@ class PaddingMasks:
         return _any(self._compared(hidden))
 
     def _compared(self, hidden: torch.Tensor) -> Iterator[bool]:
-        """Whether tokens of one value alone are seen, for each sequence of tokens that lies as the keys do."""
+        """For each token sequence with the shape of the keys: True if only tokens of one value are
+        visible.
+        """
         if hidden.dim() < 2 or hidden.shape[-1] < _SHORTEST:
             return
         keys = hidden.flatten(1, -2).all(1) if hidden.dim() > 2 else hidden
@@ -77,7 +83,7 @@ class PaddingMasks:
 
 
 def _any(found: Iterable[bool]) -> bool | None:
-    """Whether one is true; None of none."""
+    """True if one element is true; None for no elements."""
     known = list(found)
     return any(known) if known else None
 
@@ -87,7 +93,9 @@ def _is_plain(mask: Any) -> bool:
 
 
 def _shows_one_token(hidden: torch.Tensor, tokens: torch.Tensor) -> bool:
-    """Whether the mask shows one token only, several times in some sequence, and hides all others."""
+    """True if the mask shows a single token value, several times in some sequence, and hides all
+    other values.
+    """
     seen, unseen = tokens[~hidden], tokens[hidden]
     if not seen.numel() or int((~hidden).sum(1).max()) < 2 or bool((seen != seen[0]).any()):
         return False

@@ -17,7 +17,7 @@ _MISSING = object()
 
 
 class ModuleNames:
-    """Which loaded modules hold which callables under some name."""
+    """The names under which loaded modules hold callables."""
 
     __slots__ = ("_loaded", "_modules")
 
@@ -58,7 +58,7 @@ class ReplacedCallable:
     def __init__(self, original: Any) -> None:
         self.original = original
         self.target = _from_callers_line(original)
-        """What the last layer calls."""
+        """The callable that the last layer calls."""
         self.stand_in, self._direct = _stand_in(original)
         self._of_class: tuple[type, str, Any, Any] | None = None
         self._operator = _known_to_compiler(original, self.stand_in)
@@ -67,7 +67,8 @@ class ReplacedCallable:
         """Put the stand-in where the original is bound."""
         original = self.original
         if isinstance(holder, type):
-            # What binds no instance (a `functools.partial`) still must not.
+            # An object that binds no instance, such as a `functools.partial`, must not bind one as
+            # a stand-in either.
             binds = hasattr(type(original), "__get__")
             value = self.stand_in if binds else staticmethod(self.stand_in)
             self._of_class = (holder, name, vars(holder).get(name, _MISSING), value)
@@ -113,7 +114,9 @@ def put_back(sites: Iterable[ReplacedCallable]) -> None:
 
 @contextmanager
 def attribute(holder: Any, name: str, value: Any) -> Iterator[None]:
-    """Within the block `holder.name` is `value`. What somebody else put there in between stays."""
+    """Within the block, `holder.name` is `value`. A value that other code assigns in between is
+    kept.
+    """
     before = getattr(holder, name)
     setattr(holder, name, value)
     try:

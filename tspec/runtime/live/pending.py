@@ -15,20 +15,21 @@ from tspec.runtime.live.convert import tensors_in
 
 
 def awaited(result: Any) -> Any:
-    """What has to be waited for before the output of a call may be read: a `Work`, or the tensor of a functional
-    collective. None if the output is there."""
+    """The object to wait for before the output of a call may be read: a `Work`, or the tensor of a
+    functional collective. None if the output is there.
+    """
     if dist.is_available() and isinstance(result, dist.Work):
         return result
     return result.elem if _is_functional(result) and not result.completed else None
 
 
 def is_collective(path: str) -> bool:
-    """Whether a function is one of torch's collectives."""
+    """True if the path is that of a collective of torch."""
     return path.startswith("torch.distributed.")
 
 
 def is_coalesced(path: str) -> bool:
-    """Whether a collective was only noted, to be issued where its `_coalescing_manager` ends."""
+    """True if a collective was only recorded, to be issued at the end of its `_coalescing_manager`."""
     if not is_collective(path) or not dist.is_available():
         return False
     return bool(dist.distributed_c10d._world.pg_coalesce_state)
@@ -93,14 +94,14 @@ class PendingCall:
     fields: Callable[[], dict[str, Any]]
     """The fields that need the result."""
     coalesced: bool = False
-    """It has its work in common with others."""
+    """The call shares its work with other calls."""
     outputs: tuple[_Output, ...] = ()
     used: bool = False
 
     def expect_output(self) -> None:
-        """The call has returned: what is written to its output from now on is written early.
+        """The call has returned: every write to its output from now on is early.
 
-        The tensor of a functional collective waits by itself where it is used.
+        The tensor of a functional collective is left out, as it waits by itself when it is used.
         """
         if isinstance(self.handle, torch.Tensor):
             return
@@ -117,7 +118,9 @@ class PendingCall:
 
 
 class PendingCalls:
-    """Those of this step. Their handles are held, so that no later object has the identity of one."""
+    """The pending calls of this step. Their handles are held, so that no later object gets the id
+    of one.
+    """
 
     def __init__(self) -> None:
         self._by_handle: dict[int, list[PendingCall]] = {}
@@ -140,7 +143,9 @@ class PendingCalls:
         self._noted.append((call, fields))
 
     def issued(self, work: Any) -> None:
-        """What was noted has one work. Without a work it is not known when the output is there."""
+        """The recorded collectives were issued with one work. Without a work, the time at which the
+        output is there is unknown.
+        """
         noted, self._noted = self._noted, []
         handle = object() if work is None else work
         for call, fields in noted:
@@ -151,7 +156,7 @@ class PendingCalls:
         return self._by_handle.get(_key(handle), ()) if self._by_handle else ()
 
     def used_early(self, result: Any) -> bool:
-        """Whether the output of the call that gave this result was used before it was waited for."""
+        """True if the output of the call with this result was used before it was waited for."""
         return any(
             each.used or any(map(_Output.was_written, each.outputs)) for each in self.of(result)
         )
@@ -163,7 +168,7 @@ class PendingCalls:
             each.read(extents)
 
     def remove(self, pending: PendingCall) -> None:
-        """It has ended."""
+        """The call has ended."""
         left = [each for each in self.of(pending.handle) if each is not pending]
         self._by_handle[_key(pending.handle)] = left
         if not left:

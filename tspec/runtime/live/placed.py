@@ -16,9 +16,7 @@ def local(tensor: Any) -> Any:
 
 
 def is_partial(tensor: Any) -> bool:
-    """Whether the whole tensor is the sum (or another reduction) of the ranks' tensors, still to be
-    computed.
-    """
+    """True if the full tensor is a pending reduction, such as a sum, of the ranks' tensors."""
     if type(tensor) in ORDINARY:
         return False
     return any(each.is_partial() for each in getattr(tensor, "placements", None) or ())
@@ -31,7 +29,9 @@ def placements(tensor: Any) -> list[str] | None:
 
 
 def cuts(tensor: Any) -> tuple[str, ...] | None:
-    """`Shard(0) over tp` for each dimension of its mesh along which this rank holds a piece of it; None of what is whole here."""
+    """`Shard(0) over tp` for each dimension of the tensor's mesh along which this rank holds a
+    shard; None if it holds the full tensor.
+    """
     mesh, held = getattr(tensor, "device_mesh", None), getattr(tensor, "placements", None)
     if mesh is None or held is None:
         return None
@@ -75,5 +75,7 @@ def placed(tensor: Any) -> tuple[int, ...] | None:
 
 
 def is_flattened(tensor: torch.Tensor) -> bool:
-    """`FullyShardedDataParallel` has flattened it, or it is what several were flattened to."""
+    """True if `FullyShardedDataParallel` has flattened the parameter, or made it from several
+    flattened ones.
+    """
     return bool(getattr(tensor, "_fsdp_flattened", False))

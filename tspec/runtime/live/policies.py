@@ -45,7 +45,9 @@ def moving_weights(losses: Any) -> list[str]:
 
 
 def _has_moving_weight(product: Any) -> bool:
-    """Whether one factor is of a chosen action, and layers beside its policy computed the other."""
+    """True if one factor belongs to a chosen action and layers beside its policy computed the other
+    factor.
+    """
     factors = [following for following, _ in product.next_functions]
     if len(factors) != 2 or None in factors:
         return False
@@ -57,7 +59,9 @@ def _has_moving_weight(product: Any) -> bool:
 
 
 def _compares_with_moving(ratio: Any) -> bool:
-    """Whether both terms of the difference that it is the exponential of are of chosen actions."""
+    """True if the ratio is the exponential of a difference whose terms both belong to chosen
+    actions.
+    """
     difference = preceding(ratio.next_functions[0][0], _LAID_OUT | {"Clamp", "Sum"})
     if difference is None or operation_of(difference) != "Sub":
         return False
@@ -88,7 +92,7 @@ def _logits_of(factor: Any) -> Any:
 
 
 def _is_computed_beside(logits: Any, weight: Any) -> bool:
-    """Whether layers computed a weight, and not from the logits."""
+    """True if layers computed the weight, and not from the logits."""
     has_layers = False
     for node in reached([weight]):
         if node is logits:

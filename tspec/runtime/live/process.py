@@ -184,9 +184,10 @@ class InstrumentedProcess:
                 raise
 
     def original(self, place: Binding) -> Any:
-        """What is bound at a place, or what it was before it was replaced.
+        """The callable bound at a place, or the original if a stand-in is bound there.
 
-        A stand-in of a job that has ended, which somebody kept and bound again, gives way.
+        If other code kept the stand-in of an ended job and bound it again, the original is put
+        back.
         """
         found = place.value
         held = found.__func__ if isinstance(found, staticmethod) else found
@@ -242,4 +243,4 @@ def _wait_for_calls(codes: set[int]) -> None:
 
 
 PROCESS = InstrumentedProcess()
-"""The one of this process: functions, builtins and modules are there once."""
+"""The single instance of this process, since functions, builtins and modules exist once."""

@@ -1,5 +1,6 @@
-"""Which parameters a script changes between updates, again and again: it clips them, scales them to a norm, or averages
-them over ranks."""
+"""Parameters that a script changes repeatedly between updates: it clips them, scales them to a
+norm, or averages them over ranks.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ LOOKS = Sampling(first=6, every=21)
 Epochs are seldom three or seven updates long.
 """
 IN_A_ROW = 3
-"""What changes after so many updates in a row is projected. A change by mistake, or at the end of an epoch, is not."""
+"""The number of consecutive updates after which a changing parameter counts as projected. A change
+by mistake, or at the end of an epoch, does not.
+"""
 
 ReadFeatures = Callable[[Sequence[Any], tuple[str, ...]], Sequence[Mapping[str, Any]]]
 """Gives the features of some tensors by name; of one that cannot be read they are missing."""
@@ -27,7 +30,7 @@ ReadFeatures = Callable[[Sequence[Any], tuple[str, ...]], Sequence[Mapping[str, 
 
 @dataclass(slots=True)
 class _Updates:
-    """What is known of the updates of one optimizer. Parameters are named by their ids."""
+    """The recorded updates of one optimizer. Parameters are identified by their ids."""
 
     count: int = 0
     returned: dict[int, Any] | None = None

@@ -1,4 +1,4 @@
-"""Which rank this process is, of how many, and with whom it works together."""
+"""The rank of this process, the number of ranks, and its process groups."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RankTopology:
 
     @property
     def process_groups(self) -> int:
-        """How many process groups there are."""
+        """The number of process groups."""
         return get_pg_count() if _AVAILABLE else 0
 
     def _look(self) -> None:

@@ -29,9 +29,9 @@ from tspec.runtime.live.streams import began_anew
 from tspec.runtime.live.twisters import TwisterState, states_here, was_left_behind
 
 LASTING = ("last_epoch", "n_averaged")
-"""What schedules and averages of weights count in their states."""
+"""The names of the counters in states of schedules and of averaged weights."""
 LOOP = re.compile(r"((current|global|num|n|total)_)?(step|epoch|iter|iteration|update|batch)(e?s)?")
-"""What a loop calls its steps, updates and epochs. `best_step` is none."""
+"""The names of a loop's counters of steps, updates and epochs. `best_step` is none."""
 
 
 class LoadedCheckpoints:
@@ -48,13 +48,13 @@ class LoadedCheckpoints:
         self._beside: dict[str, CheckpointCounts] = {}
         """Counts of files without an optimizer, such as a schedule's, by file name."""
         self._made: list[tuple[int, int]] = []
-        """What the optimizers saved last had made of updates since they were loaded, and before."""
+        """For each optimizer saved last, its updates since it was loaded and its updates before."""
         self._scales: dict[int, float] = {}
         """Number of a loss scaler -> its first scale after the latest checkpoint was loaded."""
         self._seeded = False
         """The script has seeded its random numbers since it read states of generators."""
         self._here: list[TwisterState] = []
-        """Where the generators of Python and numpy were when states of such were read."""
+        """The states of Python's and numpy's generators at the time when such states were read."""
 
     def loaded(self, value: Any, file: Any = None) -> None:
         """Remember a loaded file, if it holds a checkpoint with an optimizer that counts its
@@ -90,9 +90,12 @@ class LoadedCheckpoints:
         self._seeded = True
 
     def lost_updates(self, value: Any) -> int | None:
-        """How many updates an optimizer that is saved does not know of, although the counters beside it, or another optimizer, go on
-        from the checkpoint that was loaded last; 0 if it knows of all, None if these do not tell or do not go on.
-        """  # fmt: skip
+        """The number of updates that a saved optimizer has lost since the last loaded checkpoint.
+
+        An optimizer has lost updates if it does not count them, although the counters beside it, or
+        another optimizer, continue from that checkpoint. 0 if all updates are counted. None if no
+        counter or optimizer shows it, or if they do not continue.
+        """
         now = counts_of(value)
         before = self._before(now)
         if before is None:
@@ -111,15 +114,15 @@ class LoadedCheckpoints:
     def restarted(
         self, value: Any, file: Any = None, sampled: Sequence[int] = ()
     ) -> list[str] | None:
-        """The counters of a saved object that start again although its optimizers' updates continue
+        """The counters of a saved object that restarted, although its optimizers' updates continue
         from the last loaded checkpoint.
 
-        These are counters of schedules and averages, and those of the loop if none of these
-        continues. `sampler.epoch` is added if epochs continue while one of `sampled`, the epochs
-        set on samplers, starts again. Also scales of losses that no scaler began with, this rank's
-        random numbers if they do not derive from the loaded state, and weights that no model took
-        over. An object without an optimizer belongs to the one saved before it. None if updates do
-        not continue.
+        These are counters of schedules and averages, and those of the loop if no counter of the
+        loop continues. `sampler.epoch` is added if epochs continue while one of `sampled`, the
+        epochs set on samplers, restarts. Loss scales that no scaler began with, states of this
+        rank's random number generators that do not derive from the loaded state, and weights that
+        no model took over are added too. An object without an optimizer belongs to the one saved
+        before it. None if updates do not continue.
         """
         now = counts_of(value)
         before = self._before(now) if now.updates else self._beside.get(file_name(file) or "")
@@ -143,7 +146,9 @@ class LoadedCheckpoints:
         return [".".join((*key, "scale")) for key in now if before.get(key, min(used)) not in used]
 
     def _streams_anew(self, before: StatesByKeys, now: StatesByKeys) -> list[str]:
-        """The states of this process's generator that do not come from those that were read."""
+        """The keys of saved states of this process's torch generator that do not derive from the
+        loaded states.
+        """
         if self._seeded or not before.keys() & now.keys():
             return []
         here = torch.get_rng_state()
@@ -156,7 +161,9 @@ class LoadedCheckpoints:
     def _twisters_anew(
         self, before: Mapping[Keys, TwisterState], now: Mapping[Keys, TwisterState]
     ) -> list[str]:
-        """The states of this process's generators of Python and numpy that do not come from those that were read."""
+        """The keys of saved states of Python's and numpy's generators here that do not derive from
+        the loaded states.
+        """
         both = now.keys() & before.keys()
         if not both:
             return []
@@ -185,7 +192,9 @@ def _growths(loaded: CountsByKeys, now: CountsByKeys) -> list[tuple[int, int]]:
 def _counters_anew(
     before: CountsByKeys, now: CountsByKeys, made: Sequence[tuple[int, int]]
 ) -> list[str]:
-    """The counters of schedules and averages that count anew, and those of the loop if none of these goes on."""
+    """The restarted counters of schedules and averages, and those of the loop if no counter of the
+    loop continues.
+    """
     looked_at = [key for key in now if key in before and key[-1] in LASTING]
     loop = _of_loop(before, now)
     if not any(now[key] > before[key] for key in loop):
@@ -198,7 +207,7 @@ def _counters_anew(
 
 
 def _sampler_anew(before: CountsByKeys, now: CountsByKeys, sampled: Sequence[int]) -> bool:
-    """Whether epochs continue while one of those set on samplers starts again."""
+    """True if epochs continue while an epoch set on a sampler restarts."""
     epochs = [(before[key], now[key]) for key in _of_loop(before, now) if "epoch" in key[-1]]
     return any(_samples_anew(one, *each) for each in epochs for one in sampled)
 
@@ -209,7 +218,9 @@ def _of_loop(before: CountsByKeys, now: CountsByKeys) -> list[Keys]:
 
 
 def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
-    """Whether a counter that was at `loaded` after `earlier` updates counts only the `more` updates since then."""
+    """True if a counter that was `loaded` after `earlier` updates counts only the `more` updates
+    since then.
+    """
     if not 0 < loaded >= now:
         return False
     for first in (0, 1):  # a counter that begins with 0 has counted one more than it says
@@ -220,23 +231,26 @@ def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
 
 
 def _samples_anew(sampled: int, loaded: int, now: int) -> bool:
-    """Whether a sampler's epoch counts from the start of this run, while the loop went on from
+    """True if a sampler's epoch counts from the start of this run, while the loop continued from
     epoch `loaded` to `now`.
 
-    Zero may belong to a sampler whose epoch is never set.
+    Zero does not count: the sampler's epoch may never be set.
     """
     made = now - loaded
     return loaded > 0 and 0 < sampled < now - 1 and sampled in (made - 1, made)
 
 
 def _lost(loaded: int, now: int, grown: list[tuple[int, int]]) -> int | None:
-    """How many updates an optimizer lost that counted `loaded` ones and counts `now`; None if the counters that grew do not tell."""
+    """The updates lost by an optimizer that counted `loaded` updates and now counts `now`. None if
+    no other counter grew in proportion.
+    """
     if not grown:
         return None
     if now > loaded:
         return 0
     for more, earlier in grown:
-        # As many updates as the counter grew by, at the rate of before: of a run that began anew it would be all that it counts.
+        # The updates expected from the counter's growth at its earlier rate. An optimizer that
+        # restarted would count only these.
         for began in (earlier, earlier + 1):  # a counter that begins with 0
             if abs(now - more * loaded / began) * began <= 0.1 * loaded * more:
                 return loaded

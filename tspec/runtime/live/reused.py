@@ -1,5 +1,6 @@
-"""Which gradients an update uses that an earlier update of the same optimizer has used: nobody cleared them, and backward
-passes have added to them since."""
+"""Gradients that two updates of one optimizer use: they were not cleared in between, and backward
+passes have added to them.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +15,18 @@ from tspec.runtime.live.sampling import UPDATES
 
 @dataclass(slots=True)
 class _UsedGradients:
-    """What became of the gradients that the last update of one optimizer used."""
+    """The state of the gradients that the last update of one optimizer used."""
 
     count: int = 0
     """The optimizer's updates so far."""
     used: list[torch.Tensor] = field(default_factory=list)
     """Parameters whose gradient the last update used and nobody has cleared since, as far as a pass has looked."""
     begun: list[tuple[torch.Tensor, torch.Tensor, int]] = field(default_factory=list)
-    """Those of them that have a gradient where a backward pass begins, with it and its version."""
+    """The used parameters that have a gradient when a backward pass begins, with that gradient and
+    its version.
+    """
     added: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
-    """Those to whose gradient a pass has added, with it, by their ids."""
+    """Id -> a used parameter whose gradient a pass has added to, and that gradient."""
 
 
 class ReusedGradients:

@@ -75,7 +75,7 @@ class RowStore:
             self._kept, self._size = kept[:SAMPLES], min(len(kept), SAMPLES)
 
     def known(self, rows: torch.Tensor) -> torch.Tensor:
-        """Whether each number is kept: `bool` of the shape of `rows`."""
+        """True for each number that is kept: `bool`, of the shape of `rows`."""
         kept = self.kept()
         if kept is None:
             return torch.zeros_like(rows, dtype=torch.bool)

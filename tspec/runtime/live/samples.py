@@ -1,4 +1,6 @@
-"""What samples layers and models are given: whether they differ, and whether a model was trained on them."""
+"""The samples that layers and models are given: whether they differ, and whether a model was
+trained on them.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ class DataOfLayers:
         self._looked_at = 0
 
     def data_differ(self, value: torch.Tensor) -> bool | None:
-        """Whether the rows of `[samples, ...]` differ.
+        """True if the rows of `[samples, ...]` differ.
 
-        None of activations, zeros, a single sample, without a graph and after the first inputs.
+        None for activations, zeros, a single sample, without a graph, and after the first inputs.
         """
         if not isinstance(value, torch.Tensor) or value.requires_grad:
             return None
@@ -40,7 +42,7 @@ class DataOfLayers:
 
 
 class KnownSamples:
-    """Which samples each model was trained on, and how many of them an evaluation gives it again."""
+    """Remembers the samples that each model was trained on, and counts them in evaluations."""
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
         self._is_root = is_root

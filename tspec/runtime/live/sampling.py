@@ -1,4 +1,4 @@
-"""How often a job is looked at: the first so many times, and each so many times after that."""
+"""The schedule by which a job is sampled: the first n times, and then every n-th time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The first `first` of a series that counts from 1, and after that those divisible by `every`."""
+    """Selects the first `first` numbers of a series that counts from 1, and then the multiples of
+    `every`.
+    """
 
     first: int
     every: int
 
     def takes(self, count: int) -> bool:
-        """Whether this one is looked at."""
+        """True if this number is selected."""
         return count <= self.first or count % self.every == 0
 
     def takes_with_next(self, count: int) -> bool:
-        """Whether this one or the one before it is looked at, so that two in a row can be compared."""
+        """True if this number or the one before it is selected, so that two consecutive ones can be
+        compared.
+        """
         return self.takes(count) or self.takes(count - 1)
 
 

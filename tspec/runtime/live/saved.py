@@ -1,4 +1,4 @@
-"""What a saved object holds of the job's models: state dicts, whatever they are put into."""
+"""The models in a saved object: their state dicts, in any container."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def saved_models(value: Any, models: Iterable[nn.Module]) -> list[SavedModel]:
 
 
 def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
-    """Whether each tensor of a state dict shares memory with the module's tensor of that name.
+    """True if each tensor of a state dict shares memory with the module's tensor of that name.
 
-    False without tensors.
+    False if there are no tensors.
     """
     tensors = {key: value for key, value in state.items() if _is_tensor(value)}
     own = dict(state_of(module))
@@ -59,11 +59,12 @@ def is_own_state(module: nn.Module, state: Mapping[str, Any]) -> bool:
 def not_loaded(
     module: nn.Module, state: Mapping[str, Any], missing: Sequence[str], unexpected: Sequence[str]
 ) -> list[str]:
-    """The names that a state dict lacked, but for those of a tensor that it had under another name, and those that the
-    script took out, as those of a head that is to be trained anew.
+    """The names that a state dict lacked by mistake.
 
-    What `state_dict()` returned says of which modules it was. A dict without `_metadata` is of the script's own making. Either
-    was cut on purpose only if the module knows all names that are left.
+    A name is left out if its tensor was loaded under another name, or if the script removed it, as
+    for a head that is trained anew. The `_metadata` of a dict from `state_dict()` names the modules
+    that it was taken from. A dict without `_metadata` was made by the script. A removal is
+    deliberate only if the module has all remaining names.
     """
     lacking, own = frozenset(missing), dict(state_of(module))
     loaded = {id(tensor) for name, tensor in own.items() if name not in lacking}

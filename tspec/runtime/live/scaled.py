@@ -21,7 +21,7 @@ SAMPLED = 128
 FEW = 8
 """A sample with fewer elements that are not zero says nothing: any change of a few numbers is nearly a factor."""
 ROUNDING = 4
-"""How many units in the last place rounding may come to."""
+"""The largest rounding error, in units in the last place."""
 ALIKE = 0.01
 """Factors of several parameters that differ by less are one."""
 
@@ -34,11 +34,11 @@ class _SampledGradients:
     """The optimizer's updates so far."""
     watched: list[torch.Tensor] = field(default_factory=list)
     held: int = -1
-    """How many parameters the optimizer held when those were chosen."""
+    """The number of parameters that the optimizer held when `watched` was chosen."""
     samples: dict[int, torch.Tensor] = field(default_factory=dict)
     """By a parameter's id its gradient where the last backward pass ended: `[n]`."""
     factor: float = 1.0
-    """What the gradients of the latest update are, relative to that."""
+    """The gradients of the latest update divided by those samples."""
 
 
 class GradientFactors:
@@ -142,7 +142,9 @@ def _stacked(samples: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def _common(factors: Sequence[float]) -> float:
-    """The one factor of all; 1 if they differ, and of one parameter alone, which may have a factor of its own."""
+    """The common factor of all parameters. It is 1 if they differ, and for a single parameter,
+    which may have a factor of its own.
+    """
     if len(factors) < 2 or max(factors) > (1 + ALIKE) * min(factors):
         return 1.0
     mean = sum(factors) / len(factors)

@@ -22,7 +22,7 @@ DEFINED = "__tspec_defined__"
 
 
 class NoModule(Exception):
-    """What `-m` names cannot be run. The message is Python's own."""
+    """The module named by `-m` cannot be run. The message is Python's own."""
 
 
 def run_script(command: Sequence[str], job: LiveJob) -> int:

@@ -1,7 +1,8 @@
-"""Products of vectors that were divided by the norm along another dimension than the product sums over.
+"""Finds products of vectors whose norms were taken along another dimension than the product sums
+over.
 
-The product of two vectors of length one is how alike they are. What was divided by norms over the samples of the batch, or over the
-steps of a sequence, is no vector of length one.
+The product of two unit vectors is their cosine similarity. A vector divided by norms over the
+samples of the batch, or over the steps of a sequence, is no unit vector.
 """
 
 from __future__ import annotations

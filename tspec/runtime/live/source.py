@@ -51,7 +51,7 @@ class LiveSource:
 
     @property
     def world(self) -> int:
-        """How many ranks the job has, as far as it is known by now."""
+        """The number of ranks of the job that are known so far."""
         return self.ranks_known.world
 
     def _before_update(self) -> bool:

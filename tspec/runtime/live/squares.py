@@ -14,9 +14,11 @@ _FOLDS = frozenset({"Mean", "Sum"})
 
 
 def stretched_squares(losses: Any) -> list[str]:
-    """The shapes before and after each row or column that was stretched to a square of differences, whose squares were averaged.
+    """The shapes of predictions that broadcasting stretched to a square of differences before their
+    squares were averaged.
 
-    What was taken off has no graph: how far apart predictions are is a matter of each with each.
+    Each text is `before -> after`, for a row or a column. Only differences whose other operand has
+    no graph count: pairwise differences of predictions may be meant.
     """
     folded = [first_input(node) for operation, node in nodes(losses) if operation in _FOLDS]
     shapes = (_stretched(difference) for node in folded if (difference := _squared(node)))
@@ -24,7 +26,7 @@ def stretched_squares(losses: Any) -> list[str]:
 
 
 def _squared(node: Any) -> Any:
-    """What a node is the square of; None if it is none."""
+    """The input of a node that squares it; None if the node is no square."""
     if node is None:
         return None
     if operation_of(node) == "Pow":
@@ -47,8 +49,8 @@ def _stretched(difference: Any) -> tuple[Sequence[int], Sequence[int]] | None:
 
 
 def _is_row_of_samples(node: Any, size: int) -> bool:
-    """Whether `[n]` was `[n, ...]` before, so that it is not shared by all samples, such as a mean
-    of each feature.
+    """True if `[n]` was computed from `[n, ...]`. It then has one element for each sample, unlike a
+    mean of each feature.
     """
     source = first_input(node)
     if shape_of(node) != (size,) or source is None or not source._input_metadata:

@@ -91,7 +91,7 @@ def _size(state: Any) -> int:
 
 
 def _held(param_groups: Any) -> int:
-    """How many parameters the groups of an optimizer hold."""
+    """The number of parameters in an optimizer's groups."""
     groups = param_groups if isinstance(param_groups, list) else []
     return sum(_length(group.get("params")) for group in groups if isinstance(group, Mapping))
 
@@ -101,7 +101,7 @@ def _length(parameters: Any) -> int:
 
 
 class SubjectRegistry:
-    """Answers what a job's subjects are. It is the `Namer` of everything that is read."""
+    """The subjects of a job, by kind. It is the `Namer` of all values that are read."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class SubjectRegistry:
     def _subject_kinds(
         self, parameters: ParameterSubjects, modules: ModuleSubjects
     ) -> Mapping[str, SubjectKind]:
-        """What has the subjects of each kind."""
+        """The registry of the subjects of each kind, by the kind's name."""
         return {
             "parameter": parameters,
             "buffer": BufferSubjects(self.models),
@@ -401,7 +401,7 @@ class SubjectRegistry:
             self.copied.before_update([(each, copies) for each, copies in pairs if copies])
 
     def _elsewhere(self, parameter: torch.Tensor) -> Any:
-        """Whether another rank updates it, as far as that is known."""
+        """True if another rank is known to update the parameter."""
         return self.ranks.world > 1 and self.elsewhere.of(parameter)
 
     def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
@@ -409,7 +409,9 @@ class SubjectRegistry:
         return self.reused.of(self.optimizers.numbered.number(optimizer))
 
     def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
-        """The parameters that an update that returned `result` moved by a gradient that another optimizer had used."""
+        """The parameters that the update with this `result` moved by a gradient that another
+        optimizer had used.
+        """
         return self.doubled.of(self.optimizers.numbered.number(optimizer))
 
     def sample_gradients(self) -> None:
@@ -433,7 +435,7 @@ class SubjectRegistry:
                 self.dropped.after_backward(number, held_by(optimizer))
 
     def _dropped(self, optimizer: Any, result: Any) -> int:
-        """How many passes were dropped before an update that returned `result`."""
+        """The number of passes that were dropped before the update with this `result`."""
         return self.dropped.of(self.optimizers.numbered.number(optimizer))
 
     def _sampler_epochs(self) -> list[int]:
@@ -451,21 +453,21 @@ class SubjectRegistry:
             self.models.holding(tensor)
 
     def _trained(self) -> list[torch.Tensor]:
-        """What optimizers hold, in their order."""
+        """The parameters that optimizers hold, in the optimizers' order."""
         return [held for each in self.optimizers.things().values() for held in held_by(each)]
 
     def _is_held(self, tensor: torch.Tensor) -> bool:
-        """Whether a model or an optimizer holds the tensor.
+        """True if a model or an optimizer holds the tensor.
 
-        Layers of a sharded model compute with other tensors than it holds, and models of flattened
-        parameters hold views.
+        Layers of a sharded model compute with tensors that the model does not hold, and models of
+        flattened parameters hold views.
         """
         if self.models.name_of_parameter(tensor) is not None or is_flattened(tensor):
             return True
         return any(each is tensor or local(each) is not each for each in self._trained())
 
     def _saved(self, saved: Any) -> list[SavedModel]:
-        """What a saved object holds of the models that are roots."""
+        """The parts of a saved object that belong to root models."""
         roots = (root.module() for root in self.models.roots)
         return saved_models(saved, [module for module in roots if module is not None])
 

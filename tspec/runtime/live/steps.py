@@ -54,7 +54,9 @@ class Backward:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An optimizer is about to change parameters, or has done so. What a closure does lies in between."""
+    """An optimizer is about to change parameters, or has done so. The calls of its closure lie in
+    between.
+    """
 
     optimizer: int
     ended: bool = False
@@ -62,7 +64,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class LivingOptimizers:
-    """Which optimizers there are."""
+    """The numbers of the optimizers that exist."""
 
     optimizers: frozenset[int]
 
@@ -139,7 +141,7 @@ Activity = (
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """Where the loop stands, and what has to be remembered to go on."""
+    """The position of the loop, and the state from which the next position is derived."""
 
     step: int = 0
     epoch: int = 0
@@ -147,15 +149,17 @@ class LoopState:
     phase: Literal["train", "eval"] = "train"
 
     turn: int = 0
-    """How many steps have opened here: not `step`, which a resumed job continues."""
+    """The number of steps opened in this process. `step` also counts those before a resume."""
     passes: int = 0
-    """How many epochs have opened here."""
+    """The number of epochs opened in this process."""
     updated: frozenset[int] = frozenset()
     """Optimizers that have updated in this turn."""
     expected: frozenset[int] | None = None
-    """Those that updated in the turn before; in the first turn those that there were at its first update, or None."""
+    """Optimizers that updated in the previous turn; in the first turn, those that existed at its
+    first update, or None.
+    """
     cleared: frozenset[int] = frozenset()
-    """Those whose gradients were cleared in this turn."""
+    """Optimizers whose gradients were cleared in this turn."""
     ever: frozenset[int] = frozenset()
     """Optimizers that have ever updated."""
     beside: frozenset[tuple[int, int]] = frozenset()
@@ -300,7 +304,7 @@ def _opened(place: LoopState, due: bool) -> LoopState:
 
 
 def _living(place: LoopState, optimizers: frozenset[int]) -> LoopState:
-    """What has gone is forgotten: a loop may build an optimizer in each step."""
+    """Forget optimizers that no longer exist: a loop may build an optimizer in each step."""
     if optimizers == place.alive:
         return place
     beside = frozenset(pair for pair in place.beside if optimizers.issuperset(pair))
@@ -317,7 +321,7 @@ def _scheduled(place: LoopState) -> LoopState:
 
 
 def _all_updated(place: LoopState) -> bool:
-    """Whether every optimizer that is expected to update has done so, which may end the turn."""
+    """True if every expected optimizer has updated, which may end the turn."""
     return place.expected is not None and bool(place.updated) and place.expected <= place.updated
 
 

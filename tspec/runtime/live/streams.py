@@ -1,7 +1,8 @@
-"""Where a generator of random numbers is in its stream: whether it began anew, or goes on from a state that was kept.
+"""The position of a random number generator in its stream: whether it restarted, or continues from
+a kept state.
 
-The state of a CPU generator (`at::CPUGeneratorImpl`) holds its seed and a block of 624 numbers of the Mersenne twister, which are given out
-one after the other. All blocks follow from the seed.
+The state of a CPU generator (`at::CPUGeneratorImpl`) holds its seed and a block of 624 numbers of
+the Mersenne twister, which are drawn in order. All blocks follow from the seed.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import torch
 SIZE = torch.Generator().get_state().numel()
 """The bytes of a generator's state."""
 SEED, TAKEN, BLOCK = slice(0, 8), slice(16, 24), slice(24, 24 + 8 * 624)
-"""Where a state has its seed, how many numbers of the block were given out, and the block."""
+"""The bytes of a state that hold the seed, the count of numbers drawn from the block, and the
+block.
+"""
 BLOCKS = 20_000
 """So many blocks of a stream are searched."""
 
 
 def is_state(value: object) -> bool:
-    """Whether it is the state of a CPU generator."""
+    """True if `value` is the state of a CPU generator."""
     return (
         type(value) is torch.Tensor
         and value.dtype == torch.uint8
@@ -27,9 +30,10 @@ def is_state(value: object) -> bool:
 
 
 def began_anew(now: torch.Tensor, before: torch.Tensor) -> bool:
-    """Whether a generator did not come from one state to the other: it has another seed, or is at an earlier place in the stream.
+    """True if a generator did not reach `now` from `before`: its seed differs, or its position in
+    the stream is earlier.
 
-    False where that is too far from the stream's beginning to be found.
+    False if a position is too far from the start of the stream to be found.
     """
     if not torch.equal(now[SEED], before[SEED]):
         return True

@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 PREFIX = "__tspec_"
-"""How names begin that only exchanged code refers to."""
+"""The prefix of names that only exchanged code refers to."""
 
 _RUNS_LATER = (
     inspect.CO_GENERATOR
@@ -23,7 +23,9 @@ _RUNS_LATER = (
     | inspect.CO_ASYNC_GENERATOR
     | inspect.CO_ITERABLE_COROUTINE
 )
-"""Flags of code that does not run when it is called; the new code runs at once and returns what the old one gives."""
+"""Flags of code whose call returns before the body runs. Its replacement runs at once and returns
+what the original returns.
+"""
 
 
 class ExchangedCode:

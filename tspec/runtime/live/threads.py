@@ -1,4 +1,4 @@
-"""What one thread of the job is in the middle of."""
+"""The open calls and the state of one thread of the job."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ class ThreadState(threading.local):
         self.frames: list[tuple[int, frozenset[tuple[bool, str]]]] = []
         """First argument and roles of the functions that are open."""
         self.modules = 0
-        """How many modules' forward passes are open."""
+        """The number of modules with an open forward pass."""
 
 
 class ReentrancyGuard(threading.local):
-    """Whether tspec itself is at work on the current thread: its own calls of torch are seen by no job."""
+    """The flag that tspec's own code is running on the current thread. No job sees the calls of
+    torch that it makes.
+    """
 
     def __init__(self) -> None:
         self.on = threading.current_thread().name == OURS

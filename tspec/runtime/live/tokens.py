@@ -1,4 +1,4 @@
-"""Which tokens a model was given, so that targets can be told from them."""
+"""Remembers the tokens that a model was given, to compare targets with them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TokenHistory:
     def __init__(self) -> None:
         self._inputs: deque[torch.Tensor] = deque(maxlen=_INPUTS)
         self._paddings: deque[int | None] = deque(maxlen=_INPUTS)
-        """Of each input the row of its table that stands for padding."""
+        """For each input, the row of its embedding table that stands for padding."""
         self._losses = 0
 
     def is_over(self) -> bool:
@@ -68,10 +68,12 @@ class TokenHistory:
     def counted_padding(
         self, target: torch.Tensor, ignored: int, weight: torch.Tensor | None
     ) -> int | None:
-        """How many labels of a batch of sequences count although their tokens are padding, before or after a sequence.
+        """The number of labels that count in a loss although their tokens are padding, before or
+        after a sequence.
 
-        The least number of all inputs that lie as the labels do: those of an encoder may have another padding. None where one of
-        them has no row for padding, or where there are none, and after the first losses.
+        The smallest number over all inputs with the shape of the labels, since the inputs of an
+        encoder may have another padding. None if such an input has no padding row, if there are no
+        inputs, and after the first losses.
         """
         if target.is_floating_point():
             return None
@@ -123,7 +125,9 @@ def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterato
 
 
 def _around(padding: torch.Tensor) -> torch.Tensor:
-    """Of the places of padding, `[batch, length]`, those before the first token of each sequence and after its last one."""
+    """The padding positions, `[batch, length]`, before the first token of each sequence and after
+    its last one.
+    """
     before = padding.cumprod(1)
     after = padding.flip(1).cumprod(1).flip(1)
     return (before + after) > 0

@@ -1,6 +1,8 @@
-"""Where the generators of Python and numpy are in their streams, and whether a state that was read was taken over.
+"""The positions of Python's and numpy's generators in their streams, and whether a loaded state was
+taken over.
 
-Both are Mersenne twisters: 624 numbers, given out one after the other, and the next 624 follow from these. Their states have no seed.
+Both are Mersenne twisters: 624 numbers are drawn in order, and the next 624 follow from them. Their
+states hold no seed.
 """
 
 from __future__ import annotations
@@ -52,11 +54,10 @@ def states_here() -> list[TwisterState]:
 
 
 def was_left_behind(now: TwisterState, here: Sequence[TwisterState], read: TwisterState) -> bool:
-    """Whether a generator continued from one of its states in `here` rather than from the loaded
+    """True if a generator continued from one of its states in `here` instead of from the loaded
     state `read`.
 
-    False for a generator that drew nothing, and where both states lie in one stream, or too far
-    away.
+    False for a generator that drew nothing, and if both states lie in one stream or too far apart.
     """
     if now in here or now == read or _leads_to(read, now):
         return False
@@ -64,7 +65,7 @@ def was_left_behind(now: TwisterState, here: Sequence[TwisterState], read: Twist
 
 
 def _leads_to(start: TwisterState, now: TwisterState) -> bool:
-    """Whether a generator comes from one state to the other by drawing."""
+    """True if drawing numbers takes a generator from `start` to `now`."""
     for number, block in enumerate(_blocks(start)):
         if block == now.block:
             return number > 0 or now.taken >= start.taken

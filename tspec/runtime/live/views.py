@@ -1,7 +1,8 @@
-"""Which views of a tensor have the shape of a transpose, although they leave the elements in their order.
+"""Finds views with the shape of a transpose, although they keep the order of the elements.
 
-`x.view(n, places, channels)` of `[n, channels, places]` has the shape that `x.transpose(1, 2)` has, and each of its rows mixes
-channels and places. Splitting a dimension, and merging neighbours, moves no dimension.
+`x.view(n, places, channels)` of `[n, channels, places]` has the shape of `x.transpose(1, 2)`, but
+each of its rows mixes channels and places. A view that only splits a dimension, or merges
+neighbours, moves no dimension.
 """
 
 from __future__ import annotations
@@ -51,9 +52,11 @@ def _moved(view: Any) -> tuple[Shape, Shape] | None:
 
 
 def swaps(before: Shape, after: Shape) -> bool:
-    """Whether a view of shape `before` as `after` changes the order of sizes, so that a transpose was meant.
+    """True if a view from shape `before` to `after` changes the order of sizes, so that a transpose
+    was meant.
 
-    What may be a split and a merge is not said: `[batch, time]` as `[batch * time / c, c]` where `c` happens to be the batch.
+    False if the view may be a split and a merge: `[batch, time]` to `[batch * time / c, c]`, where
+    `c` happens to be the batch.
     """
     if prod(before) != prod(after) or prod(before) == 0:
         return False
@@ -80,8 +83,8 @@ def _apart(before: Shape, after: Shape) -> Iterator[tuple[bool, list[int], list[
 
 def _is_swap(with_batch: bool, before: list[int], after: list[int]) -> bool:
     if len(before) == len(after) == 2:
-        # Where one size divides the other, a split and a merge may give the same shape: heads of attention that are as long
-        # as the batch is.
+        # If one size divides the other, a split and a merge may give the same shape, for example
+        # attention heads as long as the batch.
         return before == after[::-1] and max(before) % min(before) != 0
     if not with_batch:
         return _is_rotation(before, after)

@@ -1,6 +1,7 @@
-"""Warnings name the line that they would name without tspec.
+"""Keeps the lines that warnings name the same as without tspec.
 
-`warnings.warn(…, stacklevel=2)` counts frames, and a watched call has more of them: those of tspec.
+`warnings.warn(…, stacklevel=2)` counts frames, and a watched call has additional ones, those of
+tspec.
 """
 
 from __future__ import annotations

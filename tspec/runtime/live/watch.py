@@ -1,7 +1,7 @@
-"""What a live job is asked to watch, as literal values that can stand in generated code.
+"""The events and values that a live job watches, as literals that can stand in generated code.
 
-`repr` of a `WatchSpec` is an expression that builds it again. Nothing in it is code: expressions
-of the user's events are trees of tuples that `evaluate` reads. `as_json` and `from_json` hand a
+`repr` of a `WatchSpec` is an expression that builds it again. It contains no code: expressions of
+the user's events are trees of tuples that `evaluate` reads. `as_json` and `from_json` hand a
 `WatchSpec` to another process.
 """
 
@@ -75,7 +75,7 @@ class WatchSpec:
         return next((entity for entity in self.entities if entity.kind == kind), None)
 
     def computes(self, function: str) -> bool:
-        """A field of an event is what this function of the vocabulary computes."""
+        """True if a field of an event is computed by this function of the vocabulary."""
         sources = (field.source for event in self.events for field in event.fields)
         return any(source is not None and source[:2] == ("call", function) for source in sources)
 
@@ -86,7 +86,7 @@ def as_json(spec: WatchSpec) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> WatchSpec:
-    """What `as_json` gave, after it was written and read. Raises KeyError or TypeError if it is something else."""
+    """The `WatchSpec` that `as_json` wrote. Raises KeyError or TypeError for other values."""
     found = _tuples(value)
     return WatchSpec(
         tuple(EventSpec(**{**event, "fields": _fields(event)}) for event in found["events"]),

@@ -29,7 +29,7 @@ class Listener:
     """A mechanism of the live job that is notified of a function's calls. The default methods do nothing."""
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> Any:
-        """The call is about to begin; what is returned is the token of the other methods."""
+        """The call is about to begin. The returned token is passed to the other methods."""
         return None
 
     def returned(self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
@@ -75,7 +75,7 @@ class Role:
             self.name = self.path if self.event.family else self.event.name
 
     def is_asked(self, subject: Any, stack: Sequence[WatchedCall]) -> bool:
-        """Whether this role looks at a call, whose first argument and enclosing calls are given."""
+        """True if this role looks at a call with this first argument and these enclosing calls."""
         if stack and self.event is not None:
             if self.once and stack[-1].event == self.key:
                 return False
@@ -121,7 +121,7 @@ class CallTaker(Protocol):
 
     @property
     def active(self) -> bool:
-        """It has begun and has not ended."""
+        """True from the job's start to its end."""
 
     @property
     def threads(self) -> ThreadState:

@@ -1,6 +1,6 @@
-"""What the source of a program says where it calls a function, beside what the call does.
+"""Reads from the source text how a program writes a call.
 
-A parameter that has its default may be given that value, or left out: only the source can tell.
+A parameter may be given its default value, or left out. Only the source shows the difference.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ class WrittenModes:
         """By code and instruction. The code is kept, so that its id is not reused."""
 
     def mode_is_given(self, training: Any) -> bool | None:
-        """Whether the call that runs is written with an argument for `training`.
+        """True if the running call is written with an argument for `training`.
 
-        None of a call that drops nothing or records a graph, and where the source does not show the call.
+        None for a call that drops nothing or records a graph, and if the source does not show the
+        call.
         """
         if not training or torch.is_grad_enabled():
             return None
@@ -53,7 +54,9 @@ def _caller() -> FrameType | None:
 
 
 def _gives(frame: FrameType, name: str, position: int) -> bool | None:
-    """Whether the call of a watched function that a frame is in has an argument for a parameter; None if its source does not say."""
+    """True if the watched call of a frame is written with an argument for a parameter; None if the
+    source does not show it.
+    """
     call = _call(frame)
     if call is None or not _is_watched(_value(call.func, frame)):
         return None
@@ -89,7 +92,9 @@ def _between(lines: Sequence[str], positions: tuple[int | None, ...]) -> str | N
 
 
 def _value(function: ast.expr, frame: FrameType) -> Any:
-    """What a name, or an attribute of one, stands for in a frame; None of anything else."""
+    """The object that a name, or an attribute of one, refers to in a frame; None for other
+    expressions.
+    """
     if isinstance(function, ast.Name):
         return frame.f_locals.get(function.id, frame.f_globals.get(function.id))
     if isinstance(function, ast.Attribute):
@@ -99,5 +104,7 @@ def _value(function: ast.expr, frame: FrameType) -> Any:
 
 
 def _is_watched(function: Any) -> bool:
-    """It is a plain function whose calls tspec takes, and no partial one, which gives arguments of its own."""
+    """True if the object is a plain function whose calls tspec takes. A partial, which adds
+    arguments of its own, is none.
+    """
     return isinstance(function, FunctionType) and is_ours(function.__code__)

@@ -43,7 +43,7 @@ class LoaderSubjects:
         return {f"{self.numbered.kind}.{number}": (number, one) for number, one in known}
 
     def alive(self) -> Mapping[str, Any]:
-        """Those that the script still has."""
+        """The loaders that the script still holds."""
         return self.numbered.alive()
 
     def departs(self, loader: Any) -> None:
@@ -80,12 +80,16 @@ def loader_facts(loader: Any) -> LoaderFacts:
 
 
 def _sampler(loader: Any) -> Any:
-    """What draws the numbers of samples: the sampler, or the one inside a sampler of batches."""
+    """The sampler that draws the indices of samples: the loader's, or the one inside its batch
+    sampler.
+    """
     return asked(asked(loader, "batch_sampler"), "sampler") or asked(loader, "sampler")
 
 
 def shuffled(loader: Any) -> bool:
-    """Whether the loader's sampler draws at random: torch's own, or one that says so."""
+    """True if the loader's sampler draws at random: torch's `RandomSampler`, or one with
+    `shuffle=True`.
+    """
     sampler = asked(loader, "sampler")
     return isinstance(sampler, RandomSampler) or asked(sampler, "shuffle") is True
 

@@ -1,4 +1,4 @@
-"""What every kind of subject offers: its subjects by canonical name, and their fields."""
+"""The interface of every kind of subject: its subjects by canonical name, and their fields."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class TensorSnapshot:
         self.features = features
 
     def row(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Those of the names; what was not taken is not recorded."""
+        """The features of these names; a feature that was not taken is not recorded."""
         return {name: self.features.get(name, NOT_RECORDED) for name in names}
 
 
@@ -48,7 +48,7 @@ class ReceivedMessage:
     buffer: torch.Tensor | None
     work: Any
     place: tuple[int, tuple[int, ...]]
-    """Where in memory it is received, and its shape."""
+    """The address of the receive buffer, and its shape."""
     sent: Any = None
     received: Any = ABSENT
     read: Any = ABSENT
@@ -78,7 +78,7 @@ class MessageSubjects:
     # what happens
 
     def sending(self, source: int, target: int, tag: int, row: Mapping[str, Any]) -> None:
-        """Tell the receiver what is about to be sent."""
+        """Publish the features of a message that is about to be sent."""
         pair = (target, tag)
         number = self._counts.sent[pair] = self._counts.sent.get(pair, 0) + 1
         _put(_key(source, target, tag, number), row)
@@ -97,11 +97,11 @@ class MessageSubjects:
         self.waiting.append(ReceivedMessage(name, known, target, key, buffer, work, _place(buffer)))
 
     def awaits(self, work: Any) -> bool:
-        """Whether something is to be received by this work."""
+        """True if this work is that of an open receive."""
         return any(each.work is work for each in (*self.waiting, *self._now.values()))
 
     def arrived(self, work: Any, read: Callable[[torch.Tensor], Mapping[str, Any]]) -> None:
-        """A receive has been waited for: what is in its buffer now has arrived."""
+        """A receive has been waited for: read the message from its buffer."""
         for message in (*self.waiting, *self._now.values()):
             if message.work is work and message.received is ABSENT and message.buffer is not None:
                 message.received = TensorSnapshot(read(message.buffer))
@@ -154,7 +154,7 @@ class MessageSubjects:
         return self._now if not self._before else {**self._before, **self._now}
 
     def born(self) -> dict[str, int]:
-        """When each became a subject."""
+        """The sequence number at which each message became a subject, by name."""
         return {name: message.born for name, message in self.things().items()}
 
     def name_of(self, thing: Any) -> str | None:

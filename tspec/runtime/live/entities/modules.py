@@ -1,4 +1,4 @@
-"""Modules: what the outermost ones hold, wrappers left out."""
+"""Subjects of kind `module`: the modules of the root models, without wrappers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def attributes(module: nn.Module) -> dict[str, Any]:
 
 
 def _assigned_requires_grad(module: nn.Module) -> Any:
-    """What was assigned to a module's `requires_grad`; absent where the constructor of its class speaks of one."""
+    """The value assigned to a module's `requires_grad`; absent if a constructor of its class uses
+    that name.
+    """
     value = vars(module).get("requires_grad")
     if not isinstance(value, bool):
         return ABSENT

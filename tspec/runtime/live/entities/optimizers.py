@@ -70,10 +70,10 @@ def held_by(optimizer: Any) -> list[torch.Tensor]:
 
 
 def holds_groups(optimizer: Any) -> bool:
-    """Whether the optimizer has parameter groups of its own.
+    """True if the optimizer has parameter groups of its own.
 
-    A wrapper, as Accelerate's and Lightning's, shows those of another optimizer. It leaves updates
-    and clearing to that one, or skips them while gradients accumulate.
+    A wrapper, such as Accelerate's or Lightning's, shows the groups of another optimizer. It
+    delegates updates and clearing to that optimizer, or skips them while gradients accumulate.
     """
     held = asked(optimizer, "__dict__")
     return isinstance(held, dict) and "param_groups" in held
@@ -199,7 +199,7 @@ class OptimizerSubjects:
         return None if found is None else found[0]
 
     def updates(self, tensor: torch.Tensor) -> bool:
-        """Whether an optimizer that makes updates holds a parameter."""
+        """True if an optimizer that has made updates holds the parameter."""
         found = self._group(id(tensor))
         return found is not None and self._updates[self.numbered.number(found[1])] > 0
 
@@ -263,7 +263,7 @@ class SchedulerSubjects:
 
 
 def total_steps(scheduler: Any) -> Any:
-    """How many steps a scheduler was built for, where it says so."""
+    """The number of steps that a scheduler was built for; absent if it does not record that number."""
     kinds = {base.__name__ for base in type(scheduler).__mro__}
     for kind, name in _LENGTHS.items():
         if kind in kinds:
@@ -302,4 +302,4 @@ _LENGTHS = {
     "OneCycleLR": "total_steps",
     "PolynomialLR": "total_iters",
 }
-"""Where schedulers say how many steps they were built for."""
+"""Class name of a scheduler -> its attribute that holds the number of steps it was built for."""

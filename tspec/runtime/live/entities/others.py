@@ -40,7 +40,7 @@ class GeneratorSubjects:
 
     def __init__(self) -> None:
         self.more: list[Callable[[], Mapping[str, torch.Tensor]]] = []
-        """What gives the states of a framework's own streams, by name."""
+        """Functions that give the states of a framework's own random streams, by name."""
 
     def things(self) -> Mapping[str, str]:
         names = ["default", "python"]

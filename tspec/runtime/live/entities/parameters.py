@@ -34,7 +34,7 @@ class ParameterSubjects:
         changes: Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Any]]],
         adapters: Sequence[Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]] = (),
     ) -> None:
-        """`changes`: field -> what is known of how tensors change between updates.
+        """`changes`: field -> the function that reads how tensors change between updates.
 
         `adapters` read fields of a framework.
         """
@@ -73,7 +73,9 @@ class ParameterSubjects:
             "cuts": lambda subject, one: cuts(one.tensor) or UNKNOWN,
             "replicas": lambda subject, one: self._replicas(one.tensor, one.module),
         }
-        """Field -> how it is read of one parameter. Further fields are those of a framework, or attributes."""
+        """Field -> the function that reads it from one parameter. Other fields are a framework's,
+        or attributes.
+        """
 
     def things(self) -> Mapping[str, NamedParameter]:
         return self._models.parameters()
@@ -158,10 +160,10 @@ def _misspelt(tensor: torch.Tensor) -> tuple[str, ...]:
 
 
 def _is_shared(tensor: torch.Tensor) -> bool:
-    """Whether processes of this machine may share the tensor's memory.
+    """True if processes of this machine may share the tensor's memory.
 
-    False for tensors of an accelerator, where torch always answers true, and for those without
-    storage.
+    False for a tensor without storage, and for one on an accelerator, where torch's `is_shared` is
+    always true.
     """
     plain = tensor.device.type == "cpu" and torch._C._has_storage(tensor)
     return plain and bool(tensor.is_shared())  # type: ignore[no-untyped-call]

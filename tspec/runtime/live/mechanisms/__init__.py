@@ -1,4 +1,6 @@
-"""How a live job follows the run: one mechanism of torch or Python a file."""
+"""The mechanisms by which a live job follows the run: one file for each mechanism of torch or
+Python.
+"""
 
 from __future__ import annotations
 

@@ -16,13 +16,15 @@ from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
 READ = "torch.load"
 SHARDS_READ = "torch.distributed.checkpoint.state_dict_loader._load_state_dict"
-"""What reads the parts of a rank into its state dict, and knows of all objects in it what they say of themselves."""
+"""The function that reads a rank's shards into its state dict. In that dict, each stateful object
+is replaced by its `state_dict()`.
+"""
 OPTIMIZER = "torch.optim.Optimizer.load_state_dict"
 SCALER = "torch.amp.grad_scaler.GradScaler.step"
 SEEDS = ("torch.random.manual_seed", "torch.random.seed")
 BACKWARD = "torch.autograd.backward"
 READERS = ("lost_updates", "restarted", "goes_on_from")
-"""The functions of fields that read what is followed here."""
+"""The field functions that read the state which this mechanism collects."""
 
 
 class ReadListener(Listener):
@@ -82,7 +84,9 @@ def _first(args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str) -> Any:
 
 
 def install(job: FollowedJob) -> None:
-    """Follow what is read and who takes it over, if an event compares with that."""
+    """Follow the loading of checkpoints and the use of their states, if an event compares with
+    them.
+    """
     if not any(map(job.spec.computes, READERS)):
         return
     known, watch = job.state.checkpoints, job.functions.watch_path

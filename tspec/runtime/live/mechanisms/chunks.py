@@ -18,7 +18,7 @@ PASSES = {"forward_one_chunk": "fwd_chunk_id", "backward_one_chunk": "bwd_chunk_
 
 
 class ChunkListener(Listener):
-    """Follows the passes of stages; what a pass calls belongs to its micro-batch."""
+    """Follows the passes of pipeline stages. Calls within a pass belong to its micro-batch."""
 
     def __init__(self, job: FollowedJob, argument: str) -> None:
         self._job = job
@@ -30,7 +30,7 @@ class ChunkListener(Listener):
         self._job.chunk = None if number is None else number + 1
 
     def ended(self, token: Any) -> None:
-        """It has done so."""
+        """The stage has passed the micro-batch on or back."""
         self._job.chunk = None
 
 

@@ -25,7 +25,7 @@ class ZeroGradListener(Listener):
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """What these optimizers hold is cleared."""
+        """The gradients of a module or an optimizer are about to be cleared."""
         optimizers = self._job.state.optimizers
         if isinstance(args[0], nn.Module):
             parameters = list(parameters_of(args[0]))
@@ -39,7 +39,7 @@ class ZeroGradListener(Listener):
         self._job.do(Clear(cleared))
 
     def _cleared(self, optimizer: Any, parameters: list[torch.Tensor]) -> frozenset[int]:
-        """The number of an optimizer; for a wrapper, those of the optimizers that hold its
+        """The number of the optimizer; for a wrapper, the numbers of the optimizers that hold its
         parameters.
         """
         optimizers = self._job.state.optimizers

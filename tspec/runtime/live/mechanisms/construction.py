@@ -1,6 +1,7 @@
-"""What is built: optimizers, schedulers, loaders, scalers, wrappers, meshes, stages and modules, before and after the start.
+"""Registers optimizers, schedulers, loaders, scalers, wrappers, meshes, stages and modules, built
+before or after the start.
 
-And what is loaded in their place.
+It also follows state dicts that are loaded into them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def install(job: FollowedJob) -> None:
 
 
 def _register(register: Callable[[Any], None], args: Arguments, kwargs: Mapping[str, Any]) -> None:
-    """A constructor has returned: its first argument is what it built."""
+    """A constructor has returned: register its first argument."""
     register(args[0])
 
 
@@ -109,7 +110,9 @@ def _number(number: Callable[[Any], int], thing: Any) -> None:
 
 
 def _assigned(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
-    """A module has loaded its own tensors: with `assign=True` it holds those of the state dict now."""
+    """A module has loaded its own tensors. With `assign=True` it now holds the tensors of the state
+    dict.
+    """
     metadata = args[3] if len(args) > 3 else kwargs.get("local_metadata", {})
     if metadata.get("assign_to_params_buffers"):
         job.state.models.replaced()

@@ -74,5 +74,7 @@ def _of_receivers(classes: tuple[str, ...], models: ModelRegistry, guard: Guard 
 
 
 def _is_anonymous(event: EventSpec) -> bool:
-    """No field of the event says whose call it is, so that an inner call says nothing that the outer does not."""
+    """True if no field of the event names the subject of its call. An inner call then adds nothing
+    to the outer one.
+    """
     return not any(field.type[0] == "entity" for field in event.fields)

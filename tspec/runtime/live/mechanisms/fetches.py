@@ -34,7 +34,7 @@ class LoaderIterators:
         self._job = job
         self._passes = itertools.count(1)
         self._optimizers: frozenset[int] = frozenset()
-        """Those whose models were looked for."""
+        """The optimizers whose models have been looked for."""
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._loaders: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = (
             weakref.WeakKeyDictionary()
@@ -85,7 +85,7 @@ class LoaderIterators:
             job.happened(role, values)
 
     def _mode(self) -> bool | None:
-        """Whether a model is in training mode; None if none is known."""
+        """True if a model is in training mode; None if no model is known."""
         state = self._job.state
         living = state.optimizers.numbers()
         if self._job.place.ever_updated and not living <= self._optimizers:

@@ -10,7 +10,7 @@ from torch.utils.data._utils import worker
 from tspec.runtime.live.followed import FollowedJob
 
 _PLACE = 10
-"""Where `_worker_loop` takes the worker's number, if it comes by position."""
+"""The position of the worker's number among the arguments of `_worker_loop`."""
 
 
 def install(job: FollowedJob) -> None:

@@ -24,7 +24,9 @@ class ModuleCallListener(Listener):
         self._job = job
 
     def says_something(self, module: nn.Module) -> bool:
-        """Whether a call is outermost, or the first one of its module. There are a hundred others in a step."""
+        """True if a call is outermost, or the first call of its module. A step has a hundred other
+        calls.
+        """
         return not self._job.threads.modules or module not in self._job.state.models.called
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -72,11 +74,11 @@ class CalibrationListener(Listener):
         self._job = job
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """It begins."""
+        """The calibration begins."""
         self._job.calibrating += 1
 
     def ended(self, token: Any) -> None:
-        """It is over."""
+        """The calibration has ended."""
         self._job.calibrating -= 1
 
 

@@ -1,6 +1,7 @@
 """Ranks with uneven batches: within `torch.distributed.algorithms.Join`, finished ranks wait for
 the others.
 
+
 The collectives by which ranks learn who has joined, and who was the last, are not watched: each
 rank makes them in a step of its own.
 """

@@ -65,7 +65,7 @@ class ReceiveReturnListener(_MessageListener):
     """`recv` returns when the message is there."""
 
     def returned(self, token: Any, args: tuple[Any, ...], kwargs: Keywords, result: Any) -> None:
-        """It is there."""
+        """The message has arrived."""
         tensor = args[0] if args else kwargs.get("tensor")
         if isinstance(tensor, torch.Tensor):
             self._messages.arrived_in(tensor, self._row)
@@ -96,7 +96,7 @@ def _tag(args: tuple[Any, ...], kwargs: Keywords) -> int:
 
 
 def install(job: FollowedJob) -> None:
-    """Follow what is sent and received, if torch was built to."""
+    """Follow sends and receives, if torch was built with distributed support."""
     if not dist.is_available():
         return
     wanted = job.spec.entity("message") is not None

@@ -181,7 +181,9 @@ class AveragedListener(Listener):
             self._shapes.update([given[0].shape])
 
     def _is_one_for_each(self, held: Sequence[torch.Tensor]) -> bool:
-        """As many tensors of each shape were handed over as there are such parameters."""
+        """True if, for each shape, at least as many tensors were sent as the optimizer holds
+        parameters.
+        """
         if len(held) > self._shapes.total():
             return False
         return len(held) > 1 and Counter(each.shape for each in held) <= self._shapes
@@ -192,9 +194,10 @@ class AveragedListener(Listener):
 
 
 def _writes(tensor: torch.Tensor, optimizer: Any) -> bool:
-    """A tensor is the memory of a parameter of an optimizer, or has as many elements as all of them: a flat copy.
+    """True if a tensor shares the memory of an optimizer's parameter, or is a flat copy: it has as
+    many elements as all of them.
 
-    What FSDP has flattened is gathered to be used or saved.
+    Parameters that FSDP has flattened are left out: they are gathered for use or for saving.
     """
     if type(tensor) not in ORDINARY or not tensor.numel():
         return False

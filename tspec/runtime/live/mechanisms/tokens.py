@@ -11,7 +11,7 @@ from tspec.runtime.live.watched import Listener, Role
 EMBEDDING = "torch.nn.functional.embedding"
 BACKWARD = "torch.autograd.backward"
 READERS = ("tokens_ahead", "counted_padding", "shows_padding", "hides_tokens", "filled_padding")
-"""The functions of fields that read what is followed here."""
+"""The field functions that read the state which this mechanism collects."""
 
 
 class EmbeddingListener(Listener):

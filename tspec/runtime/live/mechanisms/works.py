@@ -14,7 +14,7 @@ from tspec.runtime.live.watched import Listener, Role
 Arguments = tuple[Any, ...]
 WORK = "torch._C._distributed_c10d.Work"
 WAITS = (f"{WORK}.wait", "torch.distributed._functional_collectives.wait_tensor")
-"""What the output may be read after."""
+"""The calls after which the output may be read."""
 OTHERS = (f"{WORK}.is_completed", f"{WORK}.synchronize", f"{WORK}.get_future")
 """Other ways to learn of it: from then on it is not known when the output is read."""
 
@@ -28,7 +28,7 @@ class WaitedWorkListener(_WorkListener):
     """Ends the calls whose output was waited for."""
 
     def returned(self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
-        """It is there."""
+        """The output is there."""
         for each in reversed(self._job.state.pending.of(args[0])):
             self._job.arrived(each)
 
@@ -37,7 +37,7 @@ class CoalescedWorkListener(_WorkListener):
     """Follows `_CoalescingManager.append`: the collectives of its block are issued, and have this work."""
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
-        """They are issued."""
+        """The collectives of the block are issued."""
         self._job.state.pending.issued(args[1] if len(args) > 1 else kwargs.get("work"))
 
 
@@ -56,13 +56,13 @@ class DeviceListener(_WorkListener):
     """Ends all calls whose output is not there: the job waits for a whole device."""
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
-        """It waits."""
+        """The job is about to wait for a device."""
         for each in self._job.state.pending:
             self._job.arrived(each, waited_for=False)
 
 
 def install(job: FollowedJob) -> None:
-    """Follow works, if an event reads what a collective leaves."""
+    """Follow works, if an event reads the result of a collective."""
     if not dist.is_available() or not any(
         path.startswith("torch.distributed.") and field.reads_result
         for event in job.spec.events
