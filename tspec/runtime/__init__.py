@@ -1,1 +1,3 @@
-"""What runs inside a job: generated hooks stand on this room, which imports torch and the standard library only."""
+"""The code that runs inside a job. Generated hooks use this package, which imports torch and the
+standard library only.
+"""

@@ -15,7 +15,7 @@ from tspec.runtime.results import ActionRecord, RuleRecord
 
 
 class JobStopped(SystemExit):
-    """A rule's `stop`: the process ends with status 1. What the rule found was printed before."""
+    """A rule's `stop`: the process ends with status 1. The rule's finding was printed before."""
 
     def __init__(self) -> None:
         super().__init__(1)

@@ -43,13 +43,15 @@ Round = list[list[Packet]]
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How far each rank has come, by the packets it gave.
+    """The progress of each rank, in packets given.
 
-    All ranks compute the same after the same round.
+    All ranks compute the same value after the same round.
     """
 
     counts: tuple[int, ...] = ()
-    """How many packets each rank gave. One that has joined keeps up with the one that gave most."""
+    """The number of packets that each rank gave. A rank that has joined counts as many as the rank
+    that gave most.
+    """
     joined: frozenset[int] = frozenset()
 
     def after(self, found: Round) -> RoundProgress:
@@ -68,7 +70,7 @@ class RoundProgress:
         return any(count < self.counts[rank] for count in self.counts)
 
     def answers(self, rank: int) -> bool:
-        """Whether the rank takes part in the next round with nothing to give."""
+        """True if the rank takes part in the next round with an empty list of packets."""
         others_go_on = rank in self.joined and len(self.joined) < len(self.counts)
         return others_go_on or self.is_ahead(rank)
 
@@ -89,7 +91,7 @@ class AllGather:
         self._standing = RoundProgress()
 
     def ready(self) -> bool:
-        """Whether there are other ranks to meet; the first time that there are, connecting begins."""
+        """True if the process group has other ranks. The first such call starts to connect."""
         if self.broken:
             return False
         if self._carrier is None:
@@ -206,7 +208,7 @@ class _AllGatherThread(threading.Thread):
             return self._failed or None
 
     def close(self) -> None:
-        """The job ends: leave what is under way."""
+        """The job ends: abandon the round that is running."""
         self._leaves.set()
         with self._changed:
             self._changed.notify_all()
@@ -286,8 +288,10 @@ class _AllGatherThread(threading.Thread):
 
 
 def _never_freed(group: Any) -> None:
-    """Keep a group while one of its collectives runs: freeing it would wait until the other ranks are gone.
+    """Keep a group while one of its collectives runs: freeing it would wait until the other ranks
+    are gone.
 
-    They may wait for this one. Gloo cannot abort a collective, and the interpreter frees what is left when it ends.
+    The other ranks may wait for this one. Gloo cannot abort a collective, and the interpreter frees
+    remaining objects when it ends.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))

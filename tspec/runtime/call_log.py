@@ -33,13 +33,15 @@ class _EventCalls:
         self.calls: list[CallRecord] = []
         self.begins: list[int] = []
         self.settled = 0
-        """How many calls are settled; they come first."""
+        """The number of settled calls, which come first."""
         self.ended = -1
-        """When the last of these ended."""
+        """The latest end of a settled call."""
         self.known: set[Any] = set()
         """Values of the filters that a settled call has had since the youngest window before it opened."""
         self.opened: list[int] = []
-        """Where windows opened that look up calls which are not settled; one between two calls is enough."""
+        """The instants at which windows opened that look up unsettled calls. Between two calls, one
+        instant is kept.
+        """
         self.shared: dict[str, Any] = {}
         """The fields of the call that was settled last."""
 
@@ -59,7 +61,9 @@ class _EventCalls:
         self.begins = [one.begin for one in kept]
 
     def settle(self, before: int) -> None:
-        """Drop the fields that no window reads, of calls that began before an instant, up to the first that still runs."""
+        """Drop fields that no window reads, for calls that began before an instant, up to the first
+        call that still runs.
+        """
         retention = self.retention
         for call in self.calls[self.settled :]:
             if call.begin >= before or call.end is None:

@@ -89,7 +89,7 @@ class CallRecord:
         self.raw: Mapping[str, Any] = call.fields.copy() if kept else _NOTHING
         self.given: dict[str, Any] = {}
         self.values = self.given
-        """The known values: until the call returns, those of its arguments."""
+        """The known values: those of the arguments until the call returns."""
         for name, (features, _) in kept.items():
             if name in self.raw:
                 self.given[name] = _taken(self.raw[name], features, source, False)

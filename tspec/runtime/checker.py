@@ -38,7 +38,9 @@ LATE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class CheckerOptions:
-    """Where a checker's findings go, who sees its decisions, and how ranks wait for one another."""
+    """The destination of a checker's findings, the observers of its decisions, and the limits for
+    waiting on other ranks.
+    """
 
     folder: Path | None = None
     """Takes a file of findings, written as they come, and one of counts."""
@@ -58,7 +60,7 @@ class CheckerOptions:
     """
     sync: SyncPolicy | None = None
     tell: Callable[[str], None] = say
-    """Takes a line for a person: a finding, or what the job came to."""
+    """Takes a line for a person: a finding, or the summary of the job."""
     warn: Callable[[str], None] = warn
     """Takes a diagnostic: something to know that is no finding."""
 
@@ -95,7 +97,7 @@ class Checker:
         )
         self._delivery = Delivery(secrets.token_hex(8) if options.one_summary else options.nodes)
         self._of_others: list[dict[str, dict[str, int]]] = []
-        """What the other ranks counted, on the first."""
+        """The counts of the other ranks; filled on the first rank only."""
         self._is_said = False
         """The first rank prints this rank's counts."""
         self.rank = 0
@@ -151,9 +153,9 @@ class Checker:
         return self.program.passes
 
     def passes_over(self, call: WatchedCall, source: StateSource) -> bool:
-        """Count a call of which no rule reads anything.
+        """Count a call that no rule reads.
 
-        False if some rule may read it, or has still to act.
+        False if a rule may read the call, or an action is still due.
         """
         if self.silent or call.context.step != self._looked or self.coordinator.found:
             return False
@@ -318,8 +320,8 @@ class Checker:
     def _share_counts(self, patience: float, fails: bool) -> None:
         """Give this rank's counts to the first rank, or collect those of the others.
 
-        A failing rank also prints its own summary: a launcher may end the first rank before it
-        does.
+        A failing rank also prints its own summary, as a launcher may end the first rank before it
+        prints.
         """
         delivery = self._delivery
         if not delivery.has_others:
@@ -375,7 +377,9 @@ class Checker:
             yield found
 
     def _before_leaving(self, ends: bool) -> None:
-        """An action is about to end the job, or to raise what the job may catch: counts are on disk then."""
+        """Write the counts to disk before an action ends the job, or raises an exception that the
+        job may catch.
+        """
         self._over |= ends
         self._save()
 

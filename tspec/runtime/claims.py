@@ -59,7 +59,7 @@ def change_only_during(
     read: Callable[[StateInstant], Any],
     *events: Wanted,
 ) -> Any:
-    """Whether `read` gives the same digest at both ends of every stretch in which no matching call
+    """True if `read` gives the same digest at both ends of every interval in which no matching call
     runs.
     """
     w.broken_at = None

@@ -53,7 +53,7 @@ class Coordinator:
         self.findings = findings
         self.packets = GatheredPackets(program)
         self.found: list[InstanceResult] = []
-        """What was violated since the last check of actions."""
+        """The violations since the last check of actions."""
         self.stopped = ""
         """Why a rule ends the job; empty as long as none does."""
         self._before_leaving = before_leaving
@@ -107,7 +107,9 @@ class Coordinator:
                 rule.counts[verdict] += 1
 
     def step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
-        """Exchange packets where a step opens, decide what is complete, and take the actions that are due."""
+        """Exchange packets at the opening of a step, decide complete instances, and take the
+        actions that are due.
+        """
         packet = self.packet(source, at, ending=False)
         if not self.has_others():
             self._take({source.rank: [packet]}, source)
@@ -186,7 +188,7 @@ class Coordinator:
         return packet
 
     def _held(self, rule: RuleState) -> bool:
-        """Whether an instance of this rank alone held since the last packet."""
+        """True if an instance of this rank alone held since the last packet."""
         number, count = rule.declared.number, rule.counts["holds"]
         before = self.packets.counted.get(number, 0)
         self.packets.counted[number] = count
@@ -254,9 +256,9 @@ class Coordinator:
     def report(
         self, due: set[int], step: int, rank: int, source: StateSource | None = None
     ) -> None:
-        """Report the violations up to a step of the rules with an action that is due.
+        """Report the violations up to a step, for the rules with an action that is due.
 
-        `source` says of which parameters this rank holds pieces.
+        `source` knows the parameters of which this rank holds shards.
         """
         cut = partial(pieces, source)
         waiting = [result for result in self.found if result.step > step]

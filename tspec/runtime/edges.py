@@ -64,7 +64,7 @@ class StateSource(Protocol):
 
     @property
     def world(self) -> int:
-        """How many ranks the job has."""
+        """The number of ranks of the job."""
 
     @property
     def version(self) -> Hashable:
@@ -133,7 +133,7 @@ class Past(Protocol):
 
     @property
     def last(self) -> Context:
-        """The context of the last record before this instant: what a window that closes here reads."""
+        """The context of the last record before this instant. A window that closes here reads it."""
 
     @property
     def calls_return(self) -> bool:
@@ -196,7 +196,9 @@ class CallCounter(Protocol):
         """Events some of whose calls it may pass over."""
 
     def passes_over(self, call: WatchedCall, source: StateSource) -> bool:
-        """Whether a call has been counted, without fields: the sink is not notified of its edges."""
+        """True if the sink counted the call without fields. It is then not notified of the call's
+        edges.
+        """
 
 
 class SkipCall(Exception):

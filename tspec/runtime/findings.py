@@ -1,4 +1,6 @@
-"""What a running job finds: a line on stderr for the first of each rule, JSON lines in a file, and counts beside it."""
+"""Writes the findings of a running job: a line on stderr for the first of each rule, JSON lines in
+a file, and counts beside it.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,8 @@ class FindingsWriter:
     ) -> None:
         """Add a violation that is reported.
 
-        `held` is the last earlier step in which the rule held. `pieces` says of subjects that are
-        cut what the rank holds.
+        `held` is the last earlier step in which the rule held. `pieces` gives, for subjects that
+        are sharded, the rank's part of each.
         """
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
@@ -84,7 +86,7 @@ class FindingsWriter:
         return None if self.path is None else self.path.with_suffix(".counts.json")
 
     def is_due(self) -> bool:
-        """Whether the counts are to be written now."""
+        """True if it is time to write the counts."""
         if self._file is None:
             return False
         return self._found or time.monotonic() - self._saved > SECOND

@@ -89,7 +89,9 @@ def locked(path: Path) -> IO[str]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether another process keeps a file locked. Asking this of a lock of one's own releases it."""
+    """True if another process keeps a file locked. If this process holds the lock, the call
+    releases it.
+    """
     try:
         with path.open("r+", encoding="utf-8") as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -69,9 +69,7 @@ class GeneratedModule:
     ends: Mapping[str, Callable[..., None]]
     spans: Mapping[str, Callable[..., None]]
     passes: Mapping[str, Callable[..., bool]]
-    """Event -> a function that counts a call of which no rule reads anything; false if some rule
-    does.
-    """
+    """Event -> a function that counts a call without reading it; false if a rule reads the call."""
     kept: Mapping[str, Kept]
     logged: frozenset[str]
     inside: Mapping[str, Kept] = field(default_factory=dict)

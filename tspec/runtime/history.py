@@ -17,13 +17,13 @@ class TimeFold(NamedTuple):
     """A fold over time, as generated code describes it."""
 
     node: int
-    """Which of the rule's nodes that keep state it is."""
+    """The number of this node among the rule's stateful nodes."""
     name: str
     last: int
-    """How many units the window has, the current one included."""
+    """The number of units in the window, the current one included."""
     unit: str
     stride: int = 1
-    """How many units lie between two instances."""
+    """The number of units between two instances."""
 
 
 class SubjectHistory:

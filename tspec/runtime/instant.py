@@ -55,7 +55,7 @@ class SampleHistory(Protocol):
     """Earlier samples, kept for a source that forgets."""
 
     def born(self, kind: str) -> Mapping[str, int]:
-        """When passing subjects came into being."""
+        """The sequence number at which each passing subject was created, by name."""
 
     def column(self, kind: str, name: str) -> Mapping[str, Datum] | None:
         """The column of a passing kind as it was then; None for other kinds."""
@@ -65,7 +65,7 @@ class SampleHistory(Protocol):
 
 
 class StateInstant:
-    """What there is at one instant. Columns are read when first asked for, all tensors together."""
+    """The state at one instant. Columns are read on first use, all tensors together."""
 
     __slots__ = (
         "_begun",
@@ -104,7 +104,7 @@ class StateInstant:
         self.source = source
         self.samples = samples
         self.structure: Structure | None = None
-        """What was read in this step of how models are built; None where nothing may be held."""
+        """The structure of the models as read in this step; None if it must not be kept."""
         self.seq = source.seq
         self.context = context
         self._begun: FirstSamples | None = None
@@ -130,7 +130,9 @@ class StateInstant:
             self._wanted.setdefault((kind, name), set()).update(features)
 
     def fetch(self) -> None:
-        """Read what is announced and not yet read, tensors with the same features in one call."""
+        """Read the announced values that are not read yet. Tensors with the same features are read
+        in one call.
+        """
         if not self._wanted:
             return
         pending: dict[tuple[str, ...], list[_Column]] = {}
@@ -175,7 +177,7 @@ class StateInstant:
         self._kept = (*self._kept, (kinds, ambients))
 
     def hold(self) -> None:
-        """Read now what is needed later."""
+        """Read now the values that are needed later."""
         self.fetch()
         for kinds, ambients in self._kept:
             for kind in kinds:
@@ -187,12 +189,14 @@ class StateInstant:
         self._kept = ()
 
     def within(self, other: StateInstant) -> None:
-        """Share what has no tensors with the first instant of the same forward pass."""
+        """Share the values without tensors with the first instant of the same forward pass."""
         self._plain, self._names, self._refs = other._plain, other._names, other._refs
         self._places, self._picked = other._places, other._picked
 
     def opened(self, context: Context) -> StateInstant:
-        """The same instant in the context of the span that opens. What was read is shared."""
+        """The same instant in the context of the span that opens. It shares the values already
+        read.
+        """
         other = StateInstant(self.source, context, self.samples)
         other.structure = self.structure
         other._wanted, other._columns, other._read = self._wanted, self._columns, self._read

@@ -68,7 +68,7 @@ class PendingInstance:
     kinds: tuple[str, ...] = ()
     """For an idle window that stands for all its instances: the kinds of the subjects in `choices`."""
     choices: Choices = ()
-    """For such a window: its choices; empty where they equal those of the window before."""
+    """The choices of such a window; empty if they equal those of the window before."""
 
     def instances(self) -> list[PendingInstance]:
         """One pending instance for each choice of an idle window; otherwise itself."""
@@ -133,8 +133,8 @@ class RuleHistory:
 
 @dataclass(frozen=True, slots=True)
 class AbsentMembers:
-    """Members without the instance: those that lack it, and those for which that is unknown, with
-    the reason.
+    """Members without the instance: those that lack it, and those of unknown state, each with the
+    reason.
     """
 
     lacking: tuple[int, ...] = ()
@@ -307,7 +307,7 @@ def _values(joint: JointDecision, shown: Shown, places: Mapping[int, int]) -> di
     return found
 
 
-# Which instances there are, and who lacks them
+# The ranks' windows, and the members that lack an instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ class RankView:
     places: Mapping[int, Sequence[At]]
     """Rule -> the places of the spans that are its windows."""
     joined: bool = False
-    """It has no more batches, and makes no step until no rank has."""
+    """The rank has no more batches. It makes no step until every rank has joined."""
 
     def is_past(self, declared: RuleRecord, unit: int) -> bool:
         """Nothing more comes of a step, epoch or run from the rank. Where it has joined, epoch and run go on, and it makes calls
@@ -336,7 +336,7 @@ class RankView:
 def absent_members(
     declared: RuleRecord, entries: Sequence[PendingInstance], views: Mapping[int, RankView]
 ) -> AbsentMembers:
-    """The living members that lack an instance, and the members for which that is unknown."""
+    """The living members that lack an instance, and the members for which this is unknown."""
     head, have = entries[0], {entry.rank for entry in entries}
     lacking: list[int] = []
     unknown: dict[int, str] = {}

@@ -36,7 +36,8 @@ class Launch:
 
 
 def launched(environment: Mapping[str, str] = os.environ, parent: int | None = None) -> Launch:
-    """How this process was started. `parent` is the launcher's process, this one's parent if it is not given.
+    """Reads from the environment how this process was started. `parent` is the process id of the
+    launcher; the default is this process's parent.
 
     Raises ValueError if a variable that should be a number is none.
     """
@@ -70,7 +71,9 @@ def _plain(text: str) -> str:
 
 
 def began(process: int) -> str:
-    """When a process began, in ticks of this machine; empty if it is not known. Numbers of processes come again."""
+    """The start time of a process in clock ticks of this machine; empty if unknown. It tells apart
+    processes with a reused id.
+    """
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -79,7 +82,7 @@ def began(process: int) -> str:
 
 
 def launcher_lives(job: str) -> bool:
-    """Whether the launcher of a job on this machine still runs."""
+    """True if the launcher of a job on this machine still runs."""
     parts = job.split("+")
     return (
         len(parts) == 4

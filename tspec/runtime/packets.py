@@ -1,4 +1,4 @@
-"""The packets that ranks give one another, and what is pending of them until it is decided."""
+"""The packets that ranks exchange, and their entries that are pending until they are decided."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LATE = 2
 
 @dataclass(slots=True)
 class Packet:
-    """What one rank gives the others in a round: everything since its last packet."""
+    """The records of one rank since its last packet, given to the others in a round."""
 
     at: tuple[int, int]
     """Step and epoch that the rank has reached."""
@@ -59,7 +59,7 @@ class _RankState:
     finished: bool = False
     joined: bool = False
     gone: bool = False
-    """It sends nothing any more, though its run has not ended."""
+    """The rank sends no more packets, though its run has not ended."""
     windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
     places: dict[int, list[At]] = field(default_factory=dict)
     off: set[int] = field(default_factory=set)
@@ -84,7 +84,7 @@ class GatheredPackets:
         """Step -> rules whose check fails."""
         self.held: dict[int, set[int]] = {}
         self.counted: dict[int, int] = {}
-        """How often each rule had held when the last packet was made."""
+        """The number of instances of each rule that held when the last packet was made."""
         self._ranks: dict[int, _RankState] = {}
         self._epochs: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""The parameters that a finding names and of which this rank holds a piece."""
+"""The parameters in a finding of which this rank holds a shard."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ CAST = ("bfloat16", "float16", "float32")
 def read_features(
     source: StateSource, tensors: Sequence[Any], names: Sequence[str]
 ) -> Sequence[Features]:
-    """The features of many tensors, those of the source in one call.
+    """The features of many tensors. Those that the source computes are read in one call.
 
-    `norm/row`, `std/0`, `digest@cast` and copies are made here of live tensors; of recorded ones
-    they are not known.
+    `norm/row`, `std/0`, `digest@cast` and copies are computed here from live tensors. For recorded
+    tensors they are unknown.
     """
     plain, special = _split(tuple(names))
     rows = source.features(tensors, plain) if plain else [{} for _ in tensors]

@@ -18,7 +18,9 @@ IDLE = "idle"
 
 @dataclass(frozen=True, slots=True)
 class InstanceResult:
-    """The verdict on one instance. `values` is what the rule read, as text, where it is violated."""
+    """The verdict on one instance. For a violated instance, `values` are the values that the rule
+    read, as text.
+    """
 
     rule: int
     ranks: tuple[int, ...]
@@ -43,7 +45,7 @@ class ActionRecord:
 
     @property
     def conditional(self) -> bool:
-        """It is due only after several failing checks."""
+        """True if the action is due only after several failing checks."""
         return self.consecutive is not None or self.frequent is not None
 
 
@@ -94,7 +96,9 @@ def location_of(declared: RuleRecord, w: RuleWindow) -> Location | None:
 
 
 def due(declared: RuleRecord, cut: bool, when: Any) -> tuple[Verdict, str]:
-    """Whether an instance is due (`holds`), idle or unknown, by its condition and its window's end."""
+    """The verdict before the claim is evaluated: due (`holds`), idle or unknown, from the condition
+    and the end of the window.
+    """
     if declared.when:
         if cut and declared.kind != "during":
             return "unknown", CUT_OFF

@@ -69,7 +69,7 @@ class SampleStore:
     # what instants ask
 
     def born(self, kind: str) -> Mapping[str, int]:
-        """When passing subjects came into being."""
+        """The sequence number at which each passing subject was created, by name."""
         return self.births.get(kind, {})
 
     def column(self, kind: str, name: str) -> Mapping[str, Any] | None:
@@ -89,7 +89,9 @@ class NewSubjects:
         self._known: set[tuple[str, str]] = set()
 
     def new(self, source: StateSource, closed: tuple[int, int]) -> list[Birth]:
-        """Those since the last time, with the step and epoch of each: what closes here, or as the source knows."""
+        """The subjects created since the last call, with the step and epoch of each: those known to
+        the source, else those that close here.
+        """
         past = source.past
         units = {} if past is None else past.units
         ever = source.subjects if past is None else past.ever

@@ -1,5 +1,6 @@
-"""Folds over time, one value after another. Each keeps only the state that its window can still
-need.
+"""Folds over time that take one value after another. Each keeps only the state that its window
+still needs.
+
 
 A window holds the values whose index (step, epoch, microbatch) is among the last `length`. The
 result equals `folds.fold_many` over these values in order, to the bit. Indices grow. The place of a
@@ -51,7 +52,7 @@ class WindowFold(Protocol):
         """Let go of all values up to an index, included."""
 
     def result(self, complete: bool) -> Datum:
-        """What the values come to. `complete`: none lacks."""
+        """The result of the fold. `complete` is true if no value is lacking."""
 
 
 class FoldSeries:
@@ -67,7 +68,7 @@ class FoldSeries:
         self._latest = -1
 
     def take(self, index: int, value: Datum) -> Datum:
-        """Add the value of an instance: what the fold comes to there."""
+        """Add the value of an instance, and return the result of the fold there."""
         if index < self._latest:
             self._fold.drop(self._latest)
             self._begun = self._latest + 1
@@ -117,7 +118,7 @@ class ConditionFold:
             self._missing.popleft()
 
     def result(self, complete: bool) -> Datum:
-        """What they come to."""
+        """The result of the fold. `complete` is true if no value is lacking."""
         if self._decided >= 0:
             return self._decides
         if self._missing:
@@ -129,7 +130,9 @@ class ConditionFold:
 
 
 class Monoid(NamedTuple, Generic[S]):
-    """How values are summed up. `merge` is associative; `finish` gives the fold's value."""
+    """A summary of values that can be merged. `merge` is associative; `finish` gives the fold's
+    value.
+    """
 
     of: Callable[[Datum], S]
     merge: Callable[[S, S], S]
@@ -176,7 +179,7 @@ class TwoStackFold(Generic[S]):
         self._sum = self._empty
 
     def result(self, complete: bool) -> Datum:
-        """What the merged summaries come to."""
+        """The value of the merged summaries. `complete` is true if no value is lacking."""
         found = self._merge(self._front[-1][1] if self._front else self._empty, self._sum)
         return self._finish(found if complete else self._merge(found, self._of(NO_HISTORY)))
 
@@ -257,7 +260,9 @@ def _spread(found: NumberSummary) -> Number | None:
 
 
 class BitsSummary(NamedTuple):
-    """Whether values have the same bits: `exact` those of all, `rounded` with ints as floats, which counts beside floats."""
+    """Compares the bits of values: `exact` for all values, `rounded` with ints as floats. The
+    latter counts if there are floats.
+    """
 
     missing: Missing | None = None
     floats: bool = False
@@ -315,9 +320,10 @@ MISSING: Monoid[Missing | None] = Monoid(missing_in, lambda a, b: a or b, None, 
 
 
 class DistinctFold:
-    """Where the bits of each known value occurred last, and the latest index that a later equal value repeats.
+    """The last index of each known value's bits, and the largest index whose value occurred again
+    later.
 
-    A window has two equal values exactly if an equal value follows one that is in the window.
+    A window contains two equal values exactly if a value in the window occurs again.
     """
 
     __slots__ = ("_as_floats", "_dropped", "_float", "_latest", "_missing", "_occurred", "_pruned")
@@ -331,7 +337,7 @@ class DistinctFold:
         self._latest = NEVER
         self._dropped = NEVER
         self._pruned = 0
-        """How many values were left when the last ones were forgotten."""
+        """The number of values left after the last pruning."""
         self._missing = TwoStackFold(MISSING)
 
     def push(self, index: int, value: Datum) -> None:
@@ -378,7 +384,7 @@ NEVER = -1
 
 
 class LastOccurrences:
-    """The index at which each key occurred last, and the greatest index at which one occurred that came again."""
+    """The last index of each key, and the largest index whose key occurred again later."""
 
     __slots__ = ("last", "repeated")
 
@@ -396,7 +402,7 @@ class LastOccurrences:
         self.last = {key: index for key, index in self.last.items() if index > dropped}
 
     def with_ints_as_floats(self) -> LastOccurrences:
-        """The same of keys of which ints are floats."""
+        """The last occurrences with int keys converted to floats."""
         found = LastOccurrences()
         for key, index in sorted(self.last.items(), key=lambda item: item[1]):
             found.add(_as_float_key(key), index)
@@ -454,7 +460,7 @@ class OrderedFold:
             self._whole = self._whole + number if number.__class__ is int else None
 
     def result(self, complete: bool) -> Datum:
-        """What they come to, or why that is not known."""
+        """The result of the fold, or the reason why it is unknown."""
         found = self._kinds.result(complete)
         return found if found.__class__ is Missing else self._of(self)
 

@@ -1,4 +1,4 @@
-"""How messages and recordings of a job name its source files."""
+"""The names of a job's source files in messages and recordings."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class Sources:
 
     @staticmethod
     def of_json(said: Mapping[str, Any]) -> Sources:
-        """What `as_json` made."""
+        """The `Sources` that `as_json` wrote."""
         return Sources(Path(said["root"]), said["redacted"])

@@ -43,7 +43,9 @@ class RuleState:
     done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
     """Group -> the subjects for which a rule with `once` has been evaluated."""
     settled: Hashable = None
-    """What there was when a rule with `once` had been evaluated for all of it; nothing is read while it is the same."""
+    """The subjects and groups for which a rule with `once` has been evaluated. Nothing is read
+    while they are unchanged.
+    """
     there: set[tuple[At, Subjects]] = field(default_factory=set)
     """Places and subjects of windows that a filter on results selects, of this step and the one before."""
     idle_choices: dict[Ranks, Choices] = field(default_factory=dict)
@@ -202,9 +204,9 @@ class RuleState:
                 self.take_idle(w, group, (kind,), choices)
 
     def _is_first_there(self, w: RuleWindow, subjects: Subjects) -> bool:
-        """Whether a call is the first to return at this place.
+        """True if the call is the first to return at this place.
 
-        Of nested calls that match by their results, the inner one counts.
+        If nested calls match by their results, the inner one counts.
         """
         step = w.at[0]
         self.there = {one for one in self.there if one[0][0] >= step - 1}
@@ -213,7 +215,9 @@ class RuleState:
         return first
 
     def is_new(self, group: Ranks, subjects: Subjects) -> bool:
-        """Whether this is the first window of a rule with `once` for these subjects. From now on it was."""
+        """True if this is the first window of a rule with `once` for these subjects. They are
+        recorded as evaluated.
+        """
         done = self.done.setdefault(group, set())
         new = subjects not in done
         done.add(subjects)
@@ -229,7 +233,9 @@ class RuleState:
             self.settled = self._there(now) if known.issuperset(subjects) else None
 
     def is_settled(self, now: StateInstant) -> bool:
-        """Whether a rule with `once` has been evaluated for all subjects of this instant, with their groups."""
+        """True if a rule with `once` has been evaluated for all subjects of this instant, with
+        their groups.
+        """
         return self.settled is not None and self.settled == self._there(now)
 
     def _there(self, now: StateInstant) -> Hashable:

@@ -1,4 +1,6 @@
-"""What generated hooks say when their `with` block ends: which rules were violated, and how many instances were decided."""
+"""The summary at the end of the hooks' `with` block: the violated rules, and the number of decided
+instances.
+"""
 
 from __future__ import annotations
 

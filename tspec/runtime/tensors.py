@@ -1,4 +1,4 @@
-"""What was read of a tensor: its features at one instant."""
+"""The sample of a tensor: its features at one instant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class TensorSample:
 
 @lru_cache(maxsize=4096)
 def _form(kind: type) -> Literal["value", "list", "map", "handle"]:
-    """What values of a class are, asked once a class: columns hold thousands of them."""
+    """The form of a class's values. It is cached for each class, as columns hold thousands of
+    values.
+    """
     if kind is TensorSample or issubclass(kind, (*PLAIN, frozenset)):
         return "value"
     if issubclass(kind, (tuple, list)):
@@ -57,9 +59,9 @@ def replaced(value: Any, samples: Iterator[TensorSample]) -> Any:
 
 
 def column_of(raw: Mapping[Any, Any], samples: Iterator[TensorSample]) -> dict[Any, Any]:
-    """The same for many values.
+    """The same for a column of values.
 
-    Columns hold thousands, most of which are plain values or one tensor.
+    Columns hold thousands of values, and most of these are plain values or one tensor.
     """
     found = {}
     for key, value in raw.items():

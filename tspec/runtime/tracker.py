@@ -22,9 +22,11 @@ Evaluation = Callable[[RuleState, RuleWindow], None]
 
 
 class WindowTracker:
-    """The windows of one rank's rules: generated hooks open and close them, and run each rule's function on them.
+    """The windows of one rank's rules. Generated hooks open and close them, and run each rule's
+    function on them.
 
-    `evaluate` runs the function of a rule on a window. `samples` keeps what a source forgets.
+    `evaluate` runs the function of a rule on a window. `samples` keeps history for a source that
+    does not.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class WindowTracker:
         self.cut(source)
 
     def cut(self, source: StateSource) -> None:
-        """The recording ends here: what is still open is cut off."""
+        """The recording ends here: cut off the open windows."""
         now = self.instant(source, source.context)
         for edge in self._edges.values():
             event = "" if edge.call is None else edge.call.event
@@ -215,7 +217,7 @@ class WindowTracker:
         return edge
 
     def end_call(self, call: WatchedCall, source: StateSource) -> Edge | None:
-        """It returned; None if its begin was not seen."""
+        """A call returned; None if its begin was not seen."""
         begun = self._edges.pop(call.id, None)
         if begun is None and call.event in self.deferred:
             begun = self._begun_late(call, source)
@@ -239,7 +241,7 @@ class WindowTracker:
         return edge
 
     def _kept(self, call: WatchedCall, source: StateSource) -> Kept:
-        """What rules read of a call."""
+        """The fields of a call that rules read."""
         within = self.program.inside.get(call.event)
         if within is not None and any(each.event == call.event for each in ancestors(call)):
             return within
@@ -248,7 +250,7 @@ class WindowTracker:
         return self.program.kept[call.event]
 
     def in_forward(self, call: WatchedCall, now: StateInstant) -> None:
-        """Let the instants within one forward pass share what has no tensors."""
+        """Let the instants within one forward pass share the values without tensors."""
         outer = call if call.event == "forward" else None
         inside = False
         for one in ancestors(call):
@@ -285,9 +287,10 @@ class WindowTracker:
     def is_due(
         self, e: Edge, number: int, pattern: Pattern, now: StateInstant | None = None
     ) -> bool:
-        """Whether a rule is evaluated in the window of this call: it is on and due, and the call is outermost.
+        """True if a rule is evaluated in the window of this call: the rule is on and due, and the
+        call is outermost.
 
-        `now` is the instant of the window's subjects, where that is not the edge's.
+        `now` is the instant of the window's subjects, if it is not the edge's.
         """
         rule, call = self.rules[number], e.call
         if not rule.on or call is None:
@@ -306,7 +309,9 @@ class WindowTracker:
         return False
 
     def has_group(self, e: Edge, number: int, axes: Sequence[str]) -> bool:
-        """Whether this rank can have a group on one of a rule's axes. No axes: a field names the group."""
+        """True if this rank can have a group on one of a rule's axes. Without axes, a field names
+        the group.
+        """
         source = e.now.source
         if source.world < 2:
             return False
@@ -322,7 +327,9 @@ class WindowTracker:
             rule.observe_idle(self._window(e, number, pattern), choices, reason)
 
     def rests(self, call: WatchedCall) -> bool | None:
-        """Whether no rule looks at calls of this event before the next boundary; None if that is not known yet."""
+        """True if no rule looks at calls of this event before the next boundary; None if that is
+        unknown so far.
+        """
         known = self._resting.get(call.event)
         return known[1] if known is not None and known[0] is call.context else None
 
@@ -389,7 +396,7 @@ class WindowTracker:
         return window
 
     def opened(self, e: Edge, number: int) -> bool:
-        """Whether a window of the rule was opened with the call."""
+        """True if a window of the rule was opened with the call."""
         return e.call is not None and e.call.id in self.rules[number].open
 
     def close_window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:

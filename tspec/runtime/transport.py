@@ -19,7 +19,7 @@ NEVER = timedelta(days=10)
 
 
 class Transport:
-    """How this rank finds the others; it is made where the job's own group is there."""
+    """Connects this rank with the others. It is created once the job's own process group exists."""
 
     def __init__(self) -> None:
         import torch.distributed as dist

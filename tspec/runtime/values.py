@@ -53,7 +53,7 @@ def first_missing(values: Iterable[Datum]) -> Missing | None:
 
 
 def truth(value: Datum) -> Truth:
-    """A value where a bool is expected; what is neither bool nor missing does not fit."""
+    """A value used as a bool. A value that is neither bool nor missing gives `NOT_RECORDED`."""
     if value is True or value is False or value.__class__ is Missing:
         return value
     return NOT_RECORDED
@@ -134,7 +134,7 @@ def is_equal(a: Datum, b: Datum) -> bool:
 
 
 def bits(value: Datum) -> Datum:
-    """What `same` and `distinct` compare: NaN is itself, and 0.0 is not -0.0."""
+    """The bits that `same` and `distinct` compare: NaN equals itself, and 0.0 differs from -0.0."""
     if value.__class__ is float:
         return ("float", struct.pack("<d", value))
     if value.__class__ is TensorSample:

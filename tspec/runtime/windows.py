@@ -19,7 +19,9 @@ At = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CallPosition:
-    """What is known of a call when it begins: its values of a pattern's fields, and its place in the step."""
+    """The state of a call at its begin: its values of a pattern's fields, and its place in the
+    step.
+    """
 
     key: tuple[Any, ...]
     nested: bool
@@ -77,7 +79,7 @@ class RuleWindow:
         self.first = self.last = was.seq
         self.born = (was.seq, was.seq)
         self.pattern: Pattern | None = None
-        """Which calls are windows of the rule, if they are."""
+        """The pattern of the calls that are the rule's windows, if it has such windows."""
         self.places: dict[int, CallPosition] = {}
         self.earlier: Sequence[int] = ()
         """The calls that are windows of the same rule and began before in the step."""
@@ -106,7 +108,7 @@ class RuleWindow:
         return self.ended_at if self.call is None else self.call.location
 
     def close(self, now: StateInstant, last: int, born: tuple[int, int]) -> None:
-        """It ends at `now`."""
+        """The window ends at `now`."""
         self.now = self.end = now
         self.last = last
         self.born = born
@@ -125,7 +127,9 @@ class RuleWindow:
         return [(element, name) for name, element in found.items()]
 
     def cut_off(self, now: StateInstant) -> None:
-        """The recording ends within it: subjects are those of the last record, values are not known."""
+        """The recording ends within the window: its subjects are those of the last record, and its
+        values are unknown.
+        """
         if self.call is None:
             self.close(now, now.seq - 1, (self.begin, now.seq - 1))
         else:
@@ -217,13 +221,15 @@ class RuleWindow:
         return all(map(self.now.matches, pattern.fields, found, wanted))
 
     def is_window(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Any]) -> bool:
-        """Whether a call matches, as far as known here, and none that encloses it does."""
+        """True if a call matches, as far as known here, and no enclosing call does."""
         return self.is_one(call, pattern, wanted) and not any(
             self.is_one(outer, pattern, wanted) for outer in self.log.enclosing(call)
         )
 
     def is_one(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Any]) -> bool:
-        """Whether a call, as far as it is known, is of the pattern's events and its fields equal the values."""
+        """True if a call, as far as known, belongs to the pattern's events and its fields equal the
+        values.
+        """
         return call.event in pattern.events and self._alike(
             pattern, [call.get(name) for name in pattern.fields], wanted
         )

@@ -132,7 +132,7 @@ def _values_of(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _value(value: Any) -> Any:
-    """A value for JSON. What is no value of the language is not recorded."""
+    """A value for JSON. A value that the language lacks is not recorded."""
     kind = value.__class__
     if kind is float:
         # NaNs have different bits, and JSON keeps none of them.
