@@ -62,7 +62,7 @@ class _Writer:
 
     @property
     def skip(self) -> str:
-        """How a choice of subjects is left."""
+        """The statement that leaves a choice of subjects."""
         return "continue" if self.loops else "return"
 
 
@@ -71,7 +71,8 @@ def body(plan: Plan, rule: RulePlan) -> Body:
     loops = any(not is_windows_call(one, rule.rule) for one in rule.rule.subjects)
     scalars = Scalars(plan, rule, hoisting=loops)
     idle, whole = _idle(scalars), _Writer(scalars)
-    # What these choices read is read before, all else only in a window that is not idle.
+    # The values that these choices read are read first. All others are read only in a window that
+    # is not idle.
     first = len(scalars.columns), len(scalars.hoisted)
     _choices(whole)
     joint = JointStatements(rule.number, rule.rule.window.every)
@@ -144,11 +145,11 @@ def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
 
 
 def _head(s: Scalars) -> Iterator[str]:
-    """What is read before the loops. The group of a call is needed also without subjects."""
+    """The reads before the loops. The group of a call is needed even without subjects."""
     yield "now, end, was = w.now, w.end, w.was"
     columns = s.rule.reads.of("now")
     if columns and any(holds_tensors(one.collection.type) for one in s.rule.rule.subjects):
-        # Where the recording ends, no hook has declared the values to read.
+        # At the end of a recording, no hook has declared the values to read.
         yield "if w.cut:"
         yield f"{INDENT}now.want({wants(columns)})"
     any_ = are_any(s.rule)
@@ -168,7 +169,7 @@ def _columns(
 
 
 def _beginnings(rule: RulePlan) -> Iterator[str]:
-    """Say what is read of how subjects were first sampled."""
+    """Declare the fields of subjects that are read as first sampled."""
     first = rule.reads.of("first")
     if first:
         yield f"end.begun.want({wants(first)})"
@@ -333,7 +334,7 @@ def _decide(w: _Writer) -> None:
 
 
 def _expect(w: _Writer) -> None:
-    """What the claim comes to. What a message will show is read once, into variables."""
+    """The result of the claim. Values that a message shows are read once, into variables."""
     s, expect = w.scalars, w.scalars.rule.rule.expect
     if isinstance(expect, r.Holds):
         eager = set(_eager(expect.condition))
@@ -378,7 +379,9 @@ def _patterns(s: Scalars, events: tuple[r.EventPattern, ...]) -> str:
 
 
 def _leaves(w: _Writer, joint: JointStatements) -> Iterator[str]:
-    """Send the leaves of an instance; the statements that decide from those of all members."""
+    """Send the leaves of an instance; return the statements that decide from the leaves of all
+    members.
+    """
     s, rule = w.scalars, w.scalars.rule.rule
     whens, expects = "constant(members, True)", ""
     if rule.when is not None:

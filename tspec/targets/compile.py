@@ -157,7 +157,7 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
 
 
 def _expectation(rule: r.Rule) -> str:
-    """What a rule without documentation says of itself: the text of its claim."""
+    """The description of a rule without documentation: the text of its claim."""
     expect = rule.spans.expect
     return "" if expect is None else " ".join(rule.source.slice(expect).split())
 

@@ -54,7 +54,7 @@ class HookFunctions:
 
 
 def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
-    """The hook functions of a plan. `names` are those of the rules' functions."""
+    """The hook functions of a plan. `names` are the names of the rules' functions."""
     events = sorted(plan.kept)
     unique = {event: f"{place}_{identifier(event)}" for place, event in enumerate(events)}
     begins = tuple((event, _begin(plan, names, event, unique[event])) for event in events)
@@ -186,7 +186,9 @@ def _rests(plan: Plan, event: str) -> Iterator[str]:
 
 
 def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str]:
-    """Whether a rule is looked at here, and if so what it will read."""
+    """Code that decides whether a rule is looked at here, and declares the values that it will
+    read.
+    """
     number, pattern = one.number, _pattern(plan, one)
     kind = one.rule.window.kind
     opened = method == "close_window" and needs_begin(one)
@@ -229,7 +231,7 @@ def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
 
 
 def _reads_start(one: RulePlan, now: str) -> Iterator[str]:
-    """What is read where a window opens."""
+    """The reads at the opening of a window."""
     columns, kept = literal_wants(one.reads.of("was")), _kept(one)
     if columns:
         yield f"e.now.want({columns})"
@@ -238,7 +240,7 @@ def _reads_start(one: RulePlan, now: str) -> Iterator[str]:
 
 
 def _flags(one: RulePlan) -> list[str]:
-    """What a window of a rule may say of why it is idle."""
+    """The attributes of a rule's window that make it idle."""
     across = ["ungrouped"] if one.rule.across else []
     return [*across, "idle"] if one.guard is not None else across
 
@@ -274,7 +276,9 @@ def _axes(one: RulePlan) -> str:
 
 
 def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
-    """Whether a span of a rule closes here, and if so what it will read."""
+    """Code that decides whether a span of a rule closes here, and declares the values that it will
+    read.
+    """
     number = one.number
     yield f"# {comment_of(one.rule)}"
     yield f"w{number} = {window}"
@@ -331,7 +335,7 @@ def literal_wants(columns: tuple[SubjectField, ...]) -> str | None:
 
 
 def _hold(opening: list[RulePlan], plan: Plan, event: str) -> Iterator[str]:
-    """Read now what is asked for later."""
+    """Read now the values that are asked for later."""
     if opening or any(event in one.watched for one in plan.rules):
         yield "e.now.hold()"
 
@@ -396,7 +400,7 @@ def _kept(one: RulePlan) -> str:
 
 
 def declared(one: RulePlan, text: str) -> str:
-    """What generated code says of a rule, as a call."""
+    """The record of a rule in generated code, as a call."""
     rule, window = one.rule, one.rule.window
     every = None if window.every is None else (window.every.count, window.every.unit)
     responses = "".join(f"{_response(each)}, " for each in rule.responses).rstrip()

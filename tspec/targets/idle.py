@@ -1,4 +1,6 @@
-"""When instances are counted without evaluating them: those of idle windows, and of calls that no rule reads."""
+"""Selects instances that are counted without evaluation: those of idle windows, and of calls that
+no rule reads.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def _lookers(plan: Plan, event: str) -> list[RulePlan]:
 
 
 def _is_idle_by_context(one: RulePlan) -> bool:
-    """Where a condition on context is false, all instances of a call's window are idle, and no call tells which they are."""
+    """True if a false condition on context makes all instances of a call's window idle, and the
+    instances do not depend on the call.
+    """
     rule, window = one.rule, one.rule.window
     alone = not (rule.across or window.once or one.history or needs_begin(one))
     return (

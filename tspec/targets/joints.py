@@ -37,11 +37,13 @@ class JointStatements:
     """(frame, expression) -> place among the leaves."""
     statements: list[str] = field(default_factory=list)
     bound: int = 0
-    """How many variables there are."""
+    """The number of variables."""
     nodes: int = 0
     made: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
     apart: frozenset[r.Expr] = frozenset()
-    """What findings show: leaves of their own, so that what is above them is decided here."""
+    """The expressions that findings show. They are separate leaves, so expressions that contain
+    them are decided here.
+    """
 
     def lower(self, expr: r.Expr, frame: str) -> str:
         """The variable that holds the list of an expression's values."""
@@ -92,7 +94,7 @@ class JointStatements:
                 return self._operator(expr, frame)
 
     def _holds_apart(self, expr: r.Expr) -> bool:
-        """Whether an operator contains a value that findings show."""
+        """True if an operator contains a value that findings show."""
         if expr in self.apart or not isinstance(expr, _OPERATORS):
             return False
         return any(part in self.apart for one in operands(expr) for part in walk(one))
@@ -165,7 +167,9 @@ class JointStatements:
 _OPERATORS = (
     r.Negate, r.Not, r.Compare, r.Arithmetic, r.SameObject, r.Implies, r.Member, r.And, r.Or, r.ListDisplay,
 )  # fmt: skip
-"""What can be applied member by member. Functions are not: `isinstance` asks the rank itself."""
+"""Operators that are applied member by member. Functions are not: `isinstance` asks the rank
+itself.
+"""
 
 
 def _places(count: int) -> str:

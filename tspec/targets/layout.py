@@ -1,4 +1,4 @@
-"""Lines of generated Python that fit on a screen: what is too long is broken within its brackets."""
+"""Breaks lines of generated Python within their brackets, so that they fit on a screen."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 
 def _last_bracket(line: str) -> tuple[int, int] | None:
-    """Where the last outermost bracket that is not empty opens and closes."""
+    """The positions at which the last outermost bracket that is not empty opens and closes."""
     found, opened, depth = None, 0, 0
     for place, mark in _marks(line):
         if mark in _OPENS:
@@ -92,7 +92,7 @@ def _last_bracket(line: str) -> tuple[int, int] | None:
 
 
 def _items(text: str) -> list[str]:
-    """What commas outside of brackets and strings divide."""
+    """The parts of a text between commas outside of brackets and strings."""
     items, begin, depth = [], 0, 0
     for place, mark in _marks(text):
         depth += (mark in _OPENS) - (mark in _CLOSES)

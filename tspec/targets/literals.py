@@ -1,4 +1,4 @@
-"""How values and names of a spec are written in generated Python: as literals, and never as code."""
+"""Writes values and names of a spec in generated Python, as literals and never as code."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def load(program: r.Program, given: Mapping[str, object] | None = None) -> GeneratedModule:
-    """What the generated module of a program says. Raises CannotCompile."""
+    """The generated module of a program, loaded. Raises CannotCompile."""
     found: GeneratedModule = module_of(compile_program(program, given=given)).PROGRAM
     return found
 

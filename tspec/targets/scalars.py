@@ -91,7 +91,9 @@ class Scalars:
         return f"P{found.number}, ({wanted.rstrip()})"
 
     def is_own(self, expr: r.Expr) -> bool:
-        """Whether an expression is the window's own call, whose fields do not change within the window."""
+        """True if an expression is the window's own call, whose fields do not change within the
+        window.
+        """
         if isinstance(expr, r.WindowCall):
             return True
         clauses = [one for one in self.rule.rule.subjects if is_windows_call(one, self.rule.rule)]
@@ -148,7 +150,7 @@ def _one_by_one(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
 
 
 def waits(item: r.Expr, place: int) -> bool:
-    """Whether an item of an `and` is read only if none before is false."""
+    """True if an item of an `and` is read only if no earlier item is false."""
     return place > 0 and _reads_tensors(item)
 
 

@@ -1,4 +1,4 @@
-"""What a job has to watch for the hooks of a plan: the events, entities and context that its rules name."""
+"""The events, entities and context that a job must watch for the hooks of a plan."""
 
 from __future__ import annotations
 

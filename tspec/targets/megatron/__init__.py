@@ -1,4 +1,4 @@
-"""What is Megatron's own: where its steps are, how its tensors are named, and how hooks are attached to its loop.
+"""The target for Megatron: finds its steps, names its tensors, and attaches hooks to its loop.
 
-All but the template runs inside of the job, so it imports `tspec.runtime` only.
+All modules but the template run inside the job, so they import `tspec.runtime` only.
 """

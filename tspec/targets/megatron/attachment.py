@@ -55,7 +55,7 @@ class Attachment:
         """Begin to check.
 
         `model_chunks` are this rank's chunks in order, wrapped or not. `config` is the job's
-        `TransformerConfig`, of which rules read `num_layers`. `optimizer` is the result of
+        `TransformerConfig`; rules read its `num_layers`. `optimizer` is the result of
         `get_megatron_optimizer`. `options` are those of `Checker`. Raises RuntimeError if the hooks
         are attached already.
         """

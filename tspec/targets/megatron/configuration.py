@@ -1,4 +1,4 @@
-"""What a Megatron job says of itself that rules read as context."""
+"""The settings of a Megatron job that rules read as context."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Overflow(Listener):
         return True
 
     def ended(self, token: bool) -> None:
-        """It is over."""
+        """The update has ended."""
         if token:
             self._is_updating = False
             self._job.known.annotated[OVERFLOWED] = False

@@ -1,4 +1,6 @@
-"""What a stage of a pipeline reads: the tensor that `set_input_tensor` has left in its block, and no argument of the call."""
+"""Follows the input of a pipeline stage. A stage reads the tensor that `set_input_tensor` left in
+its block, not an argument.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ BLOCKS = (
     "megatron.core.transformer.transformer_block.TransformerBlock.forward",
     "megatron.core.ssm.mamba_block.MambaStack.forward",
 )
-"""They read it instead of their argument, unless they come first."""
+"""Blocks that read this tensor instead of their argument, unless they are on the first stage."""
 
 
 class InputListener(Listener):

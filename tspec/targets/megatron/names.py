@@ -26,14 +26,18 @@ EMBEDDING = "embedding.word_embeddings.weight"
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlace:
-    """Where a chunk stands in the whole model: the indices of its first layer and of its first expert, from 0."""
+    """The place of a chunk in the full model: the indices of its first layer and of its first
+    expert, from 0.
+    """
 
     layer: int = 0
     expert: int = 0
     tied: bool = False
     """Its output layer is a copy of the word embeddings, which another stage holds."""
     title: str = ""
-    """What the chunk itself is called; empty: its class, as the whole model is."""
+    """The name of the chunk itself. If it is empty, the name is the chunk's class, as for the full
+    model.
+    """
 
     def name(self, path: str) -> str:
         """The path in the whole model for a path in the chunk. The chunk's own path is empty."""
@@ -53,7 +57,7 @@ def is_chunk(module: nn.Module) -> bool:
 
 
 def place_of(chunk: Any) -> ChunkPlace:
-    """Where a chunk stands."""
+    """The place of a chunk in the full model."""
     config = chunk.config
     stage, expert = _rank(chunk, "pp"), _rank(chunk, "ep")
     layer = first_layer(layer_counts(config), stage, getattr(chunk, "vp_stage", None) or 0)
@@ -81,7 +85,7 @@ def misnumbered(chunk: Any, place: ChunkPlace) -> Iterator[str]:
 
 
 def layer_counts(config: Any) -> list[list[int]]:
-    """How many layers each chunk has: of each stage, of each virtual stage."""
+    """The number of layers of each chunk: for each stage, for each virtual stage."""
     stages = config.pipeline_model_parallel_size
     virtual = config.virtual_pipeline_model_parallel_size or 1
     layout = getattr(config, "pipeline_model_parallel_layout", None)

@@ -1,6 +1,7 @@
-"""Which ranks hold a copy of a parameter, and which part of it counts on this rank.
+"""The ranks that hold a copy of a parameter, and the part of it that counts on this rank.
 
-Megatron's attributes and groups say so. They are evidence: `std.megatron` compares them with the data.
+Both are read from Megatron's attributes and groups. They are evidence: `std.megatron` compares them
+with the data.
 """
 
 from __future__ import annotations
@@ -95,15 +96,15 @@ class ShardedFields:
 
 
 def is_expert(parameter: torch.Tensor) -> bool:
-    """It is reduced over the expert's own data-parallel group."""
+    """True if the parameter is reduced over the expert's own data-parallel group."""
     return not getattr(parameter, "allreduce", True)
 
 
 def is_cut(parameter: torch.Tensor) -> bool:
-    """Whether it is a piece of a larger tensor, cut over the tensor-parallel ranks; for experts,
-    over those of their own.
+    """True if the parameter is sharded over the tensor-parallel ranks; for experts, over the
+    expert-tensor-parallel ranks.
 
-    The flag is set on every tensor that may be cut, also where there is one rank.
+    The flag is set on every tensor that may be sharded, even if there is only one rank.
     """
     if not getattr(parameter, "tensor_model_parallel", False):
         return False
@@ -111,7 +112,7 @@ def is_cut(parameter: torch.Tensor) -> bool:
 
 
 def whole_shape(parameter: torch.Tensor) -> tuple[int, ...]:
-    """The shape of the tensor of which all tensor-parallel ranks together hold the pieces."""
+    """The shape of the full tensor, whose shards the tensor-parallel ranks hold."""
     cut = _cut(parameter)
     return tuple(
         length * cut.pieces if cut is not None and place == cut.dimension else length

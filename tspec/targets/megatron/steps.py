@@ -39,7 +39,7 @@ class Clears(Listener):
         self._pieces = pieces
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """They are about to be."""
+        """The gradients are about to be cleared."""
         self._pieces.learn(args[0])
         self._job.do(Scheduled())
 
@@ -64,7 +64,7 @@ class Schedule:
             self._job.do(Scheduled())
 
     def ended(self) -> None:
-        """It returned, or raised."""
+        """The schedule returned, or raised."""
         self._training = False
         self._pending.clear()
 
@@ -90,7 +90,9 @@ class Schedule:
 
 
 def _single(given: Any) -> Any:
-    """The first of a list, or what is no list: chunks and outputs are given in both ways."""
+    """The first element of a list, or the value itself: Megatron passes chunks and outputs in both
+    forms.
+    """
     return given[0] if isinstance(given, list) and given else given
 
 
@@ -110,7 +112,7 @@ class Loops(Listener):
         self._schedule.begins(training)
 
     def ended(self, token: Any) -> None:
-        """It is over."""
+        """The schedule has ended."""
         self._schedule.ended()
 
 
@@ -155,6 +157,6 @@ def install(job: FollowedJob, pieces: ShardedFields) -> None:
     for path in CLEARS:
         job.functions.watch_path(Role("clears for a step", Clears(job, pieces), path=path))
     job.functions.watch_path(Role("overflow", Overflow(job), path=STEP))
-    # It returns also where it left the update out, since a gradient is not finite.
+    # `step` also returns if it skipped the update because a gradient is not finite.
     updated = ReturnListener(lambda args, kwargs: job.do(Stepped()))
     job.functions.watch_path(Role("steps", updated, path=STEP))

@@ -1,1 +1,3 @@
-"""What is torch's own: its loops are found by torch's mechanisms, so hooks are attached by a `with` block alone."""
+"""The target for torch. Its mechanisms find the training loop, so hooks are attached by a `with`
+block alone.
+"""
