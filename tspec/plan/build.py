@@ -31,7 +31,7 @@ from tspec.values import STEP_OF_RUN
 
 
 def build(program: r.Program, given: Mapping[str, object]) -> Plan:
-    """The plan of a program. `given` holds what is known of the job, such as the sizes of groups."""
+    """The plan of a program. `given` holds known values of the job, such as the sizes of groups."""
     kept = [rule for rule in program.rules if not _is_empty(rule, given)]
     rules = tuple(_rule(number, rule, program.vocabulary) for number, rule in enumerate(kept))
     patterns_ = tuple(_patterns(rules, program.vocabulary))
@@ -104,7 +104,7 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
 
 
 def _keeps_first_alone(rule: r.Rule) -> bool:
-    """Whether all instances share one history that only `first` reads.
+    """True if all instances share one history that only `first` reads.
 
     It does not change after the first instance.
     """
@@ -145,7 +145,7 @@ def _until(rule: r.Rule) -> r.Expr | None:
 
 
 def _ends(part: r.Expr) -> bool:
-    """Whether a condition is false from some step on: steps only grow."""
+    """True if a condition becomes false at some step and stays false, since steps only grow."""
     if not isinstance(part, r.Compare):
         return False
     step, bound = {
@@ -163,7 +163,7 @@ def _folds_over_ranks(node: r.Expr) -> bool:
 
 
 def _is_of_window(node: r.Expr) -> bool:
-    """It differs on no two ranks in one window."""
+    """True if the value is the same on all ranks in one window."""
     if isinstance(node, r.Ambient):
         return node.name in _OF_WINDOW
     return not isinstance(node, (r.Variable, r.Field, r.WindowCall))

@@ -21,9 +21,9 @@ def outermost(
 
 
 def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
-    """Event -> what is kept of a call that another call of the event encloses, where that is less.
+    """Event -> the fields kept of a call within another call of the event, if they are fewer.
 
-    A rule without filters counts outermost calls only. Of a model's many layers it reads nothing.
+    A rule without filters counts outermost calls only. It reads nothing of a model's many layers.
     """
     needed = {
         event: _read_by([one for one in rules if not _reads_outermost(one, event)], event)
@@ -33,10 +33,10 @@ def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str,
 
 
 def alone(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
-    """Event -> what is kept of its calls in a job of one rank, where that is less.
+    """Event -> the fields kept of its calls in a job of one rank, if they are fewer.
 
-    Rules across ranks are idle there, and look at no contents of tensors. A filter may that tells which calls are windows
-    or subjects.
+    Rules across ranks are idle there and read no tensors. A rule with filters is an exception: its
+    filters select windows or subjects.
     """
     idle = {
         one.number

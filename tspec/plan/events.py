@@ -1,4 +1,6 @@
-"""The event patterns that rules name: which calls are windows, which are looked up, and what is known when."""
+"""The event patterns of rules: the calls that are windows, those that are looked up, and the fields
+known at their begin.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def looked_up(rule: r.Rule) -> Iterator[r.Calls | r.LastCall]:
 
 
 def is_windows_call(clause: r.For, rule: r.Rule) -> bool:
-    """Whether it is the `for c in calls(E)` whose calls are the windows."""
+    """True if the clause is the `for c in calls(E)` whose calls are the windows."""
     return (
         isinstance(clause.collection, r.Calls)
         and rule.window.kind == "calls"

@@ -32,9 +32,9 @@ class RulePlan:
     """Each instance is decided by itself as its window ends: no group, no look-back, not `once`, no filter on results."""
     history: bool
     guard: r.Expr | None
-    """Conditions on context and the window's call alone: where they are false, nothing else is read.
+    """Conditions on context and the window's call alone. If they are false, nothing else is read.
 
-    Of a rule that looks back, those that stay false once they are.
+    For a rule that looks back, only conditions that stay false count.
     """
     watched: tuple[str, ...]
     """Events at whose begins and ends `x only during …` reads x."""

@@ -1,4 +1,6 @@
-"""What one rule reads: columns of subjects with the features of their tensors, fields of calls, context."""
+"""The values that one rule reads: columns of subjects with features of their tensors, fields of
+calls, context.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tspec.resolve.program.types import holds_tensors, innermost, is_tensor, pla
 from tspec.resolve.program.walk import expressions, operands
 
 Frame = Literal["now", "was", "first"]
-"""Where a value is read: at the window's end (or the instant), at its start, or at the subject's beginning."""
+"""The time at which a value is read: at the window's end (or the instant), at its start, or at the
+subject's creation.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class CallField:
     looked_up: bool
     """Calls are looked up for it after they are over; else only the window's own call is asked."""
     first: bool = False
-    """Whether only the first call of a pattern is read: `calls(fetch)[0].tensors`."""
+    """True if only the first call of a pattern is read: `calls(fetch)[0].tensors`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +260,7 @@ class _ReadCollector:
                 self.feature(inner, f"{name}@cast", frame)
             case r.Difference(left=left, right=right):
                 for side in (left, right):
-                    # Current values do not stand for those of an earlier instant.
+                    # Current values do not replace those of an earlier instant.
                     earlier = frame != "now" or any(
                         isinstance(each, r.Old | r.First) for each in expressions(side)
                     )

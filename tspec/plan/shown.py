@@ -1,6 +1,7 @@
-"""What a violated instance shows: the values that its claim rests on, planned once for every executor.
+"""The values that a violated instance shows: those that its claim rests on, planned once for every
+executor.
 
-How a value is written says `tspec.values.show`.
+`tspec.values.show` writes the values.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class _Lets:
         return cls(rule.source, largest)
 
     def written(self, expr: Expr) -> str:
-        """The expression as the rule's text has it; what the text does not have, in the language's words."""
+        """The expression as written in the rule's text; an expression that the text lacks, in the
+        language's words.
+        """
         name = self.name_of(expr)
         if name is not None:
             return name.name
@@ -135,7 +138,7 @@ def _reads(expr: Expr, each_member: bool) -> Iterator[tuple[Expr, bool]]:
 
 
 def _is_bound(side: Expr) -> bool:
-    """Whether a side of a comparison is a number that is computed, or that may have a name."""
+    """True if a side of a comparison is a computed number, or a constant that may have a name."""
     match side:
         case rules.Constant(value=value):
             return isinstance(value, int | float) and not isinstance(value, bool)
