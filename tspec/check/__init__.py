@@ -14,7 +14,8 @@ def check(program: Program, trace: Path | str) -> Verdicts:
 
     Raises TraceError if there is no recording.
     """
-    # duckdb and pyarrow take half a second, which those who only want a verdict's type need not pay.
+    # duckdb and pyarrow take half a second to import. Code that only needs a verdict's type does
+    # without them.
     from tspec.check.columnar import check as columnar
 
     return columnar(program.rules, trace, findings_only=True)

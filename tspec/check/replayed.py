@@ -190,7 +190,7 @@ class _Player:
 
 
 class _DeferredExchange(AllGather):
-    """An all-gather that keeps what a rank sends until all ranks have ended."""
+    """An all-gather that keeps a rank's packets until all ranks have ended."""
 
     def __init__(self, others: bool) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ class _DeferredExchange(AllGather):
         self.sent: list[bytes] = []
 
     def ready(self) -> bool:
-        """Whether other ranks were recorded."""
+        """True if other ranks were recorded."""
         return self._others
 
     def give(self, packet: Packet) -> None:
@@ -288,8 +288,8 @@ def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:
 
 
 def _rounds(ranks: Sequence[_ReplayedRank], world: int, own: _ReplayedRank) -> Iterator[Round]:
-    """The n-th packets of all ranks, as one rank receives them: its own as objects, those of the
-    others decoded from bytes.
+    """The n-th packets of all ranks, as one rank receives them. Its own are objects; those of the
+    others are decoded from bytes.
     """
     sent = {rank.source.rank: rank.exchange.sent for rank in ranks}
     for number in range(max(map(len, sent.values()), default=0)):

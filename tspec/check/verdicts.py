@@ -17,6 +17,7 @@ Verdict = Literal["holds", "violated", "idle", "unknown"]
 class Instance:
     """One choice of subjects x one group x one occurrence of the window.
 
+
     `ranks` is (rank,) without `across`, else the group's ranks. `at` is the window's place: (step, n) for
     calls and instants (the n-th matching outermost call that began in that step on that rank, from 0),
     (step, 0) for `each step`, (step, microbatch) for `each microbatch`, (epoch, 0), (0, 0) for the run.
@@ -51,7 +52,7 @@ class Decision:
 
     @property
     def of_absence(self) -> bool:
-        """Whether a member of the group lacks the instance, so that the rule's claim was not
+        """True if a member of the group lacks the instance, so that the rule's claim was not
         evaluated.
         """
         return self.verdict == "violated" and is_of_absence(self.reason)
@@ -72,8 +73,8 @@ class InstanceCount:
 class Verdicts:
     """All instances that a check decided.
 
-    A check that is asked for findings only leaves out of `decided` the rules that nothing violates,
-    which may have millions of instances, and says in `counted` how many there are.
+    If only findings are asked for, `decided` leaves out the rules without violations, which may
+    have millions of instances. `counted` then holds their number.
     """
 
     decided: tuple[Decision, ...]
@@ -84,4 +85,6 @@ class Verdicts:
     ends_early: tuple[EndsEarly, ...] = ()
     """Ranks whose recordings end before the run does: later instances were not checked."""
     pieces: Mapping[str, str] = field(default_factory=dict)
-    """Parameter -> what a rank holds of it, if it is cut: `a piece of [16, 8] (Shard(0) over tp)`."""
+    """Parameter -> the rank's part of it, if it is sharded: `a piece of [16, 8] (Shard(0) over
+    tp)`.
+    """

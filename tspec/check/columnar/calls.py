@@ -206,7 +206,9 @@ def enclosing(facts: Facts, inner: Sequence[str], outer: Sequence[str]) -> str:
 
 
 def _may_lie_in(facts: Facts, inner: Sequence[str], outer: Sequence[str]) -> bool:
-    """Going from events to those of the calls right around them, one comes from inner to outer ones."""
+    """True if the recorded parents of `inner` events lead, from call to enclosing call, to an
+    `outer` event.
+    """
     if "around" not in facts.cache:
         around: dict[str, set[str]] = {}
         for event, parent in facts.ask(

@@ -136,7 +136,7 @@ def restricted(
     for name, value in filters:
         found = field_of(parts, element, name, frame, None)
         tests.append(holds(parts, name, found, value, frame))
-    # Where the recording cuts the window off, there is no instant at which filters could be read.
+    # If the recording cuts off the window, there is no instant at which filters could be read.
     kept = regrouped(
         scope, parts, base, element, " AND ".join(f"coalesce({t}, false)" for t in tests)
     )
@@ -150,7 +150,7 @@ def restricted(
 
 
 def holds(scope: QueryScope, name: str, found: Cell, value: Cell, frame: Frame) -> str:
-    """SQL of one filter: the field equals the value. What is missing does not."""
+    """SQL of one filter: the field equals the value. A missing field does not."""
     if name == "class":
         if isinstance(found.shape, SingleShape) and found.shape.name == "subject":
             found = state.of_subject(scope, found, "class", frame, None)

@@ -59,7 +59,9 @@ def condition(scope: QueryScope, expr: Expr, frame: Frame) -> Cell:
 
 
 def _is_of_window(expr: Expr, scope: QueryScope) -> bool:
-    """Whether it is expensive and the same for every choice of subjects, so that it is read once for a window."""
+    """True if the expression is expensive and has one value for all choices of subjects. It is then
+    read once for each window.
+    """
     found = list(expressions(expr))
     return any(isinstance(each, _HEAVY) for each in found) and not any(
         isinstance(each, rules.Variable | rules.Previous | rules.Transpose | rules.First)
@@ -111,7 +113,7 @@ def _ambient(scope: QueryScope, expr: rules.Ambient, frame: Frame, want: str | N
 
 
 def _step_of_run(scope: QueryScope, frame: Frame) -> Cell:
-    """As `tspec.values.step_of_run`, with the first step that opened on the rank."""
+    """The equivalent of `tspec.values.step_of_run`, with the first step that opened on the rank."""
     firsts = scope.facts.table(
         "SELECT rank, arg_min(number, g) AS first FROM boundaries WHERE span = 'step' GROUP BY rank"
     )

@@ -131,7 +131,7 @@ class Facts:
         self.cache.pop(("outer", window), None)
 
     def part(self, key: Key) -> str:
-        """A table of the rows of one field: those of a tag and kind (or event)."""
+        """A table of the rows of one field, for a tag and kind (or event)."""
         asked = ("part", key)
         if asked not in self.cache:
             name = f"p{next(self.names)}"

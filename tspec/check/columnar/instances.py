@@ -217,7 +217,7 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
         ranks, no_group = groups.of_rows(rule, scope)
     clauses = list(zip(made.labels, made.kinds, strict=True))
     labels = tuple(place if kind == "call" else label for label, kind in clauses)
-    # As text: the engine's hash of a list does not see zeros in front.
+    # The list is hashed as text: the engine's hash of a list ignores leading zeros.
     group = f"({ranks})::VARCHAR" if rule.across else "rank"
     key = relation.column(f"hash({', '.join([group, *labels])})")
     if rule.window.once:
@@ -235,7 +235,7 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
     rank_first = ", ".join(["at0", place, "w", *chosen])
     scope = replace(scope, history=HistoryColumns(history, order, rank_first, rule.window.every))
     made = replace(made, scope=scope, labels=labels, place=place, ranks=ranks, no_group=no_group)
-    # Where no rank has a group, all instances are idle, and no filter applies.
+    # If no rank has a group, all instances are idle and no filter applies.
     grouped = f"SELECT 1 FROM {relation.query()} WHERE NOT {no_group} LIMIT 1"
     if not rule.across or not made.scope.facts.ask(grouped):
         return made
@@ -243,9 +243,9 @@ def _keyed(rule: Rule, made: Instances, late: bool) -> Instances:
 
 
 def _grouped_calls(rule: Rule, made: Instances, found: RuleWindows) -> Instances:
-    """Windows that are calls have their place among those of the step with the same group,
+    """Number the windows that are calls among the calls of the step with the same group.
 
-    whatever subjects there were.
+    The number does not depend on the subjects.
     """
     scope, relation = made.scope, made.scope.relation
     calls = Cell("c", NO_REASON, of_window(rule.window))

@@ -1,4 +1,5 @@
-"""The other ranks that should have an instance, and what is known of ranks without it.
+"""The other ranks that should have an instance, and the state of the ranks without it.
+
 
 The counterpart of `tspec.check.interpret.members`.
 """

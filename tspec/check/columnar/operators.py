@@ -1,4 +1,6 @@
-"""What operators do with columns: Kleene's, IEEE's, and missing where an operand is.
+"""The operators on columns: Kleene's logic, IEEE arithmetic, and missing results for missing
+operands.
+
 
 The counterpart of `tspec.check.interpret.values`.
 """
@@ -82,7 +84,7 @@ def _ordered(op: str, left: Cell, right: Cell) -> str:
 
 
 def equal(left: str, left_shape: Shape, right: str, right_shape: Shape) -> str:
-    """SQL of `==` of two known values; what is of different kinds is never equal."""
+    """SQL of `==` of two known values. Values of different kinds are never equal."""
     if isinstance(left_shape, ListShape) and isinstance(right_shape, ListShape):
         return _equal_lists(left, left_shape, right, right_shape)
     if isinstance(left_shape, ListShape | MapShape) or isinstance(
@@ -185,7 +187,7 @@ def _in_map(relation: Relation, item: Cell, collection: Cell, why: str) -> Cell:
 
 
 def truth(relation: Relation, cell: Cell) -> Cell:
-    """A value where a bool is expected: what is neither bool nor missing does not fit."""
+    """A value used as a bool. A value that is neither bool nor missing gives `NOT_RECORDED`."""
     if cell.shape == BOOL:
         return cell
     why = relation.column(f"coalesce({cell.why}, {NOT_RECORDED}::TINYINT)")

@@ -54,10 +54,10 @@ _KIND = "CASE json_type({j}) WHEN 'OBJECT' THEN json_keys({j})[1] ELSE json_type
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """A table of values that were read. For subjects: `rank, sid, g, v, m`. For calls: `c, v, m`
-    with `side`.
+    """A table of recorded values. For subjects: `rank, sid, g, v, m`. For calls: `c, v, m` with
+    `side`.
 
-    `side` is 0 for values of the call's begin and 1 for those of its end. `ends` is true if some
+    `side` is 0 for values at the call's begin and 1 for values at its end. `ends` is true if some
     call has values at its end.
     """
 

@@ -21,7 +21,7 @@ _DEEPEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """SQL of one value. `names` are those of columns, fields and functions in it."""
+    """SQL of one value. `names` are the columns, fields and functions in it."""
 
     text: str
     names: frozenset[str]
@@ -58,10 +58,10 @@ def own(sql: str) -> str:
 
 
 class Relation:
-    """Rows of a table or query, and the columns which are computed for them. `key` is unique in it.
+    """Rows of a table or query, and columns computed from them. `key` is unique in the rows.
 
-    Nothing is computed before it is asked for, and then only what is asked for: the engine leaves out
-    the columns, and the joins' columns, that a query over the relation does not name.
+    Columns are computed lazily: the engine leaves out the columns, and the joins' columns, that a
+    query over the relation does not name.
     """
 
     def __init__(self, facts: Facts, source: str, key: str) -> None:
@@ -92,7 +92,7 @@ class Relation:
         return self._known[sql]
 
     def has_computed(self, sql: str) -> bool:
-        """Whether it is the name of a column that was added here."""
+        """True if the text is the name of a column that was added here."""
         return sql in self._added
 
     def cell(self, value: str, why: str, shape: Shape) -> Cell:

@@ -49,7 +49,7 @@ class HistoryColumns:
     key: str
     number: str
     rank_first: str
-    """Orders the instances of a rank; the first is what `first` of a call variable means."""
+    """Orders the instances of a rank. `first` of a call variable refers to the first of them."""
     every: Duration | None
 
 

@@ -1,4 +1,4 @@
-"""What a column of a query holds: the shape of its values, and the SQL that compares them."""
+"""The shape of the values in a query's column, and the SQL that compares them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Cell:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known in every row."""
+        """True if the value is known in every row."""
         return self.why == NO_REASON
 
 

@@ -1,4 +1,4 @@
-"""What violated instances show: values as text, and lines of the script."""
+"""The values that violated instances show, as text, and lines of the script."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def locations(decisions: InstanceTable, facts: Facts) -> Mapping[Any, Location]:
 
 
 def _of_instance(reads: list[ShownValue], members: list[tuple[int, list[str]]]) -> dict[str, str]:
-    """What differs between members is shown for each of them."""
+    """The shown values of an instance. Values that differ between members are shown for each
+    member.
+    """
     found = {}
     for number, each in enumerate(reads):
         texts = [values[number] for _, values in members]

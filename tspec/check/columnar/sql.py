@@ -23,7 +23,7 @@ MACROS = (
     "reason(t) AS CASE t WHEN 'absent' THEN 1 WHEN 'not recorded' THEN 2 "
     "WHEN 'no history yet' THEN 3 END::TINYINT",
     "j_at(j, k) AS json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1'))",
-    # What is the same in two equal maps, whatever the order of their keys.
+    # The sorted entries of a map, which are equal for equal maps in any order of keys.
     "j_pairs(j) AS list_sort(list_transform(json_keys(j), lambda k: k || '=' || j_at(j, k)::VARCHAR))",
     "j_lacks(j) AS len(list_filter(json_keys(j), lambda k: json_exists(j_at(j, k), '$.missing'))) > 0",
     "j_number(j) AS json_type(j) IN ('BIGINT', 'UBIGINT', 'DOUBLE') OR json_exists(j, '$.float')",

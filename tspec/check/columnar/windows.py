@@ -176,7 +176,7 @@ class _FilteredCalls:
     open: tuple[tuple[int, Shape], ...]
 
     def matches(self, call: str, until: str) -> str:
-        """SQL: what is known of a call until then passes the constant tests."""
+        """SQL: the fields of a call known until then pass the constant tests."""
         tests = [
             test.replace("@", self.value(call, number, until)) for number, test in self.constant
         ]
@@ -188,7 +188,7 @@ class _FilteredCalls:
         return f"CASE WHEN {known} THEN {call}.e{number} ELSE {call}.b{number} END"
 
     def alike(self, call: str, until: str, window: str) -> str:
-        """SQL: the fields of a call as known then are those of the window."""
+        """SQL: the fields of a call as known then equal the window's."""
         pairs = [f"{self.value(call, n, until)} = {window}.f{n}" for n, _ in self.open]
         return " AND ".join(pairs) or "true"
 

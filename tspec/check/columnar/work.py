@@ -58,7 +58,7 @@ class CheckResult:
 
 
 def decide_all(rules: Sequence[Rule], recording: LoadedTrace, asked: CheckOptions) -> CheckResult:
-    """Decide all rules that queries can, and note what the recording lacks."""
+    """Decide all rules that queries can decide, and note what the recording lacks."""
     frames: dict[object, list[Rule]] = {}
     for rule in rules:
         frames.setdefault(frame(rule), []).append(rule)

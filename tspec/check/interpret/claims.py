@@ -78,7 +78,7 @@ def changed_before(expect: OnlyDuring, frame: EvaluationContext) -> TimelineCall
 def _pairs(
     expect: Ordered, frame: EvaluationContext, reading: EvaluationContext
 ) -> list[tuple[list[TimelineCall], list[TimelineCall]]]:
-    """The calls of each event, with those of the event that is to come after it."""
+    """The calls of each event, paired with those of the event that must follow it."""
     events = expect.events if expect.edge == "before" else tuple(reversed(expect.events))
     return list(pairwise(_calls(event, frame, reading) for event in events))
 

@@ -41,7 +41,7 @@ class Occurrence:
 
     @property
     def instant(self) -> bool:
-        """Whether it is an instant."""
+        """True if the window is an instant."""
         return self.kind in ("before", "after")
 
     def holds_call(self, line: Timeline, seq: int) -> bool:
@@ -99,7 +99,9 @@ class InstanceHistory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupInstance:
-    """One instance: what each rank that has it reads, and which other ranks should have it."""
+    """One instance: the local instance of each rank that has it, and the other ranks that should
+    have it.
+    """
 
     key: Instance
     locals: Mapping[int, LocalInstance]
@@ -118,7 +120,9 @@ class GroupInstance:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationContext:
-    """Where and when names are read. `start`: at the window's start. `first`: as first sampled."""
+    """The place and time at which names are read. `start`: at the window's start. `first`: as first
+    sampled.
+    """
 
     local: LocalInstance
     instance: GroupInstance | None = None

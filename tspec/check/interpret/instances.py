@@ -156,7 +156,7 @@ def _of_call(rule: Rule, local: LocalInstance, call: TimelineCall) -> LocalInsta
 
 
 def is_windows_call(clause: For, rule: Rule) -> bool:
-    """Whether it is the `for c in calls(E)` whose calls are the windows."""
+    """True if the clause is the `for c in calls(E)` whose calls are the windows."""
     return (
         rule.window.kind == "calls"
         and isinstance(clause.collection, rules.Calls)

@@ -1,4 +1,5 @@
-"""How `old`, `previous`, `first` and `over` move a frame.
+"""Moves a frame for `old`, `previous`, `first` and `over`.
+
 
 Page: "Values", the lines on `over`, `previous` and `first`.
 """

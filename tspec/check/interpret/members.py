@@ -1,4 +1,5 @@
-"""The other ranks that should have an instance, and what is known of ranks without it.
+"""The other ranks that should have an instance, and the state of the ranks without it.
+
 
 Page: "Instances", the lines on each rank of the group without the instance.
 """
@@ -79,7 +80,7 @@ def _had(value: Datum, rule: Rule, key: Instance, line: Timeline) -> bool:
 
 
 def _alive(rule: Rule, key: Instance, line: Timeline) -> bool:
-    """Whether it has a record of a later step (epoch) than the instance's, or a Finish."""
+    """True if the rank has a record of a later step (epoch) than the instance's, or a Finish."""
     return any(
         isinstance(record, Finish) or _unit(rule, record.context) > key.at[0]
         for record in line.records
@@ -87,7 +88,7 @@ def _alive(rule: Rule, key: Instance, line: Timeline) -> bool:
 
 
 def _has_window(rule: Rule, key: Instance, subjects: Mapping[str, Datum], line: Timeline) -> bool:
-    """Whether that rank has a window at the same place, for these subjects."""
+    """True if that rank has a window at the same place, for these subjects."""
     if rule.window.event is None:
         return any(window.at == key.at for window in occurrences(rule.window, line))
     step, place = key.at

@@ -25,7 +25,7 @@ from tspec.trace.model import (
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An instant and what the context is there."""
+    """An instant and its context."""
 
     seq: int
     context: Context
@@ -39,7 +39,7 @@ class TimelineCall:
     end: End | None
 
     def ended(self, seq: int) -> bool:
-        """Whether it has returned, or raised, at that instant."""
+        """True if the call has returned, or raised, at that instant."""
         return self.end is not None and self.end.seq <= seq
 
     def field(self, name: str, seq: int) -> Value:
@@ -80,7 +80,9 @@ class Subject:
     presence: _SampleHistory
 
     def exists(self, seq: int) -> bool:
-        """Whether it was sampled at or before that instant, and the last such sample is not `gone`."""
+        """True if the subject was sampled at or before that instant, and its last sample there is
+        not `gone`.
+        """
         return self.presence.at(seq) is True
 
 

@@ -1,4 +1,5 @@
-"""What operators do with values: comparison, membership, arithmetic and functions.
+"""The operators on values: comparison, membership, arithmetic and functions.
+
 
 Page: "Values". A `Datum` is a value of the trace, a `Call`, or a tuple of these.
 """
@@ -185,7 +186,7 @@ def negation(value: Datum) -> Datum:
 
 
 def truth(value: Datum) -> Datum:
-    """A value where a bool is expected: what is neither bool nor missing does not fit."""
+    """A value used as a bool. A value that is neither bool nor missing gives `NOT_RECORDED`."""
     return value if isinstance(value, bool | Missing) else Missing.NOT_RECORDED
 
 

@@ -82,7 +82,7 @@ def _is_taken(window: Occurrence, every: Duration) -> bool:
 
 
 def _opened(window: Occurrence) -> Moment:
-    """When the window opened; of an instant after a call, when the call began."""
+    """The opening of a window. For an instant after a call, it is the begin of the call."""
     if window.call is None:
         return window.open
     return Moment(window.call.begin.seq, window.call.begin.context)
