@@ -164,7 +164,10 @@ def unjudged_inputs(
 
 
 def _is_judged(given: ModuleInput, calls: RunCalls, judged: Container[tuple[str, str]]) -> bool:
-    """Whether an input is a tensor that was compared, or the script's own batch. One that is another tensor than the reference hands on is not."""
+    """True if an input is a compared tensor, or the script's own batch.
+
+    False if the reference's module takes the output of another module there.
+    """
     if not given.numbers or ("inputs", given.name) in judged:
         return True
     known = _input(given.name, calls.reference)
@@ -180,8 +183,8 @@ def _is_judged(given: ModuleInput, calls: RunCalls, judged: Container[tuple[str,
 
 
 def _handed_on(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -> str:
-    """The input by which a tensor entered: that of the outermost module that passes its own input
-    on in both runs, and that was not compared.
+    """The input by which a tensor entered: that of the outermost module whose own input, not
+    compared, is handed down in both runs.
     """
     given, known = (_input(name, modules) for modules in (calls.modules, calls.reference))
     kind, taken = (given.takes if given is not None else ()) or ("", "")

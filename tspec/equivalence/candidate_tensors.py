@@ -34,7 +34,7 @@ class JudgedTensor:
 
 @dataclass(frozen=True, slots=True)
 class CandidateTensors:
-    """What the ranks of a candidate recorded. `factors` scale all tensors of a kind."""
+    """The recordings of a candidate's ranks. `factors` scale all tensors of a kind."""
 
     trial: Trial
     reference: Recording
@@ -42,7 +42,7 @@ class CandidateTensors:
     factors: Mapping[str, float]
 
     def is_expected(self, name: TensorName) -> bool:
-        """Whether the candidate records a tensor of the reference under this name."""
+        """True if the candidate should record a tensor of the reference under this name."""
         recorded = any(each is not None for each in self._held(name))
         if not recorded and name.kind == "input_grads" and _is_known(name, self.ranks):
             return False
@@ -81,7 +81,7 @@ class CandidateTensors:
         return merge_by_layout(self.trial, name, full, held, self.ranks, summand)
 
     def _held(self, name: TensorName) -> list[Tensor | None]:
-        """What each rank recorded under a name; None if it recorded nothing."""
+        """The tensor that each rank recorded under a name; None if it recorded none."""
         names = names_of(self.trial, name)
         return [
             next((each.tensors[of] for of in names if of in each.tensors), None)
@@ -90,7 +90,7 @@ class CandidateTensors:
 
 
 def _is_known(name: TensorName, candidate: Sequence[Recording]) -> bool:
-    """Whether every rank has seen this input before under another name.
+    """True if every rank has seen this input before under another name.
 
     Its gradient is recorded under that name.
     """
@@ -100,7 +100,7 @@ def _is_known(name: TensorName, candidate: Sequence[Recording]) -> bool:
 
 
 def _comes_from_a_stage(trial: Trial, name: TensorName, reference: Recording) -> bool:
-    """Whether the input of a model comes from another pipeline stage: the layout places the model's
+    """True if the input of a model comes from another pipeline stage: the layout places the model's
     output on a later stage.
     """
     call = reference.modules.get(name.module)

@@ -272,7 +272,9 @@ def scale_of(trial: Trial, reference: Recording, candidate: Sequence[Recording])
 
 
 def _gradients(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> float | None:
-    """How many times the reference's the gradients of parameters are in the first step, all together, as a logarithm; None if that is not known."""
+    """The logarithm of the norm of all parameter gradients in the first step, relative to the
+    reference's. None if it is unknown.
+    """
     wholes, made = 0.0, 0.0
     names = [name for name in reference.tensors if name.kind == "param_grads"]
     first = min((name.step for name in names), default=0)
@@ -341,7 +343,9 @@ def _with_later_reductions(
 
 
 def known_before(trial: Trial, reference: Iterable[TensorName]) -> Set[TensorName]:
-    """First weights that are not compared: those that both sides are given, and those seen only after an update began."""
+    """Initial weights that are not compared: those given to both sides, and those seen only after
+    an update began.
+    """
     begun = takewhile(lambda name: name.kind != "param_grads", reference)
     own = set() if trial.gives_weights else set(begun)
     return {name for name in reference if name.is_first_weight and name not in own}

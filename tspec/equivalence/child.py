@@ -24,14 +24,14 @@ from tspec.equivalence.recording import read as recorded
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the processes of a run need to know.
+    """The instructions for the processes of a run.
 
     `cuts` has each rank's pieces of parameters under the reference's names. `rewrites` is a folder
     with the tensors that each rank replaces. `inputs` are the ranks that perturb their inputs;
-    other ranks receive the outputs of those. `places` says how each rank sketches its tensors: the
-    reference's name of each, and the elements of the reference's tensor that the rank holds.
-    `stalled` makes the processes watch each other: a process ends itself if another one is gone, or
-    if none makes progress for that many seconds. It is None where the run is watched from outside.
+    other ranks receive the outputs of those. `places` gives for each tensor that a rank sketches
+    the reference's name, and the elements of the reference's tensor that the rank holds. With
+    `stalled`, the processes watch each other: a process ends itself if another one is gone, or if
+    none makes progress for that many seconds. It is None if the run is watched from outside.
     """
 
     command: tuple[str, ...]
@@ -59,7 +59,7 @@ class Given:
         file.write_text(json.dumps(said))
 
     def has_orders_of(self, file: Path, begins_alike: bool = True) -> bool:
-        """Whether `file` holds the same orders. The command may differ.
+        """True if `file` holds the same orders. The command may differ.
 
         The seed may differ too if `begins_alike` is false.
         """

@@ -62,7 +62,7 @@ def _left_by_clipping(
 
 
 def _is(factor: float, left: float) -> bool:
-    """Whether a factor is the one that clipping leaves."""
+    """True if a factor is the one that clipping leaves."""
     return abs(factor / left - 1) <= abs(factor - 1) / EXACTLY
 
 

@@ -1,4 +1,4 @@
-"""Merged tensors of the candidate against those of the reference, each by its own tolerance."""
+"""Compares merged tensors of the candidate with the reference's, each by its own tolerance."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ class TensorComparison:
 
     @property
     def times(self) -> float:
-        """How many times the tolerated error it is."""
+        """The error divided by the tolerated error."""
         if self.error == 0:
             return 0.0
         return self.error / self.tolerated if self.tolerated else inf
 
     @property
     def differs(self) -> bool:
-        """Whether the error exceeds the tolerance."""
+        """True if the error exceeds the tolerance."""
         return self.times > 1
 
     @property
     def tells(self) -> bool:
-        """Whether a wrong tensor would differ: not so of one that holds round-off alone."""
+        """True if a wrong tensor would differ. False for a tensor that is round-off alone."""
         return self.tolerated <= 1
 
 
@@ -82,7 +82,8 @@ class Fault:
 class Comparer:
     """Compares tensors with those of one reference and of its perturbed runs.
 
-    Those named in `sketched` are sketches. Raises ValueError for a tolerance without a meaning.
+    The tensors named in `sketched` are sketches. Raises ValueError for a tolerance without a
+    meaning.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Comparer:
                 yield Fault(name, order, MergeFault("replicas", said), times, why)
 
     def is_nearer(self, name: TensorName, merged: Merged, other: Merged) -> bool:
-        """Whether a merged tensor is nearer to the reference than another one."""
+        """True if a merged tensor is nearer to the reference than another one."""
         if merged.tensor is None or other.tensor is None:
             return False
         reference = self._reference[name].double()
@@ -233,7 +234,7 @@ class Comparer:
         return self._epsilon(name) * size * sqrt(prod(self._shape(name)))
 
     def _noise(self, name: TensorName, noise: Noise) -> float:
-        """How far the reference moves under perturbed inputs, relatively (TTrace, section 4.5)."""
+        """The relative change of the reference under perturbed inputs (TTrace, section 4.5)."""
         reference = self._reference[name].double()
         scale = self._scale(name)
         floor = self._epsilon(name) if noise.floor is None else number(noise.floor)
@@ -251,8 +252,8 @@ class Comparer:
         return _ratio(max(moved), scale)
 
     def _noise_of_norm(self, step: int) -> float:
-        """How far the norm of all gradients moves if each gradient moves as far as in a perturbed
-        run, all in one direction.
+        """The relative change of the norm of all gradients if each gradient changes as in a
+        perturbed run, all in one direction.
 
         The norm itself is one number in a few samples, which prove little.
         """
@@ -310,7 +311,8 @@ class Comparer:
         update = self._reference[name].double() - self._reference[before].double()
         return float((update * part).norm())
 
-    # --- what is known of the reference's tensors -------------------------------------------------
+    # --- sizes of the reference's tensors
+    # -----------------------------------------------------------
 
     def _shape(self, name: TensorName) -> tuple[int, ...]:
         held = self._sketched.get(name)

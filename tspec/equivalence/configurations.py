@@ -18,7 +18,9 @@ _TOGETHER = {"pairs": 2, "triples": 3}
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One comparison: the settings of its two sides. `swept` are those of the candidate that come from sweeps."""
+    """One comparison: the settings of its two sides. `swept` are the candidate's settings that come
+    from sweeps.
+    """
 
     swept: Settings
     reference: Settings
@@ -65,7 +67,7 @@ def _said(settings: Iterable[Setting] | None) -> Settings:
 def _others(
     declaration: EquivalenceDeclaration, allowed: Sequence[Settings], number: int
 ) -> Iterator[Settings]:
-    """What the reference has of the sweeps, for one allowed configuration: one at most."""
+    """The reference's swept settings for one allowed configuration of the candidate: one at most."""
     candidate = _said(declaration.candidate)
     mine = _known({**allowed[number], **candidate}, declaration.layout)
     is_given = declaration.reference is not None

@@ -1,4 +1,6 @@
-"""Where the elements of a rank's tensor stand in the full tensor, as plain numbers that a job is handed."""
+"""The positions of a rank's elements in the full tensor, as plain numbers that can be handed to a
+job.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ Run = tuple[int, int, int, int]
 class Cut:
     """A rank's piece of a tensor of shape `full`.
 
-    `runs` are its indices in each dimension, in its own order; it holds every combination. With
-    `flat` it holds only those places, first to last (not included), of the combinations in row-major
-    order. What lies beyond `full`, or beyond the combinations, is padding.
+    `runs` are its indices in each dimension, in its own order; the piece holds every combination of
+    them. `flat` restricts it to a range of the combinations in row-major order; the end is
+    excluded. Elements beyond `full`, or beyond the combinations, are padding.
     """
 
     full: tuple[int, ...]
@@ -68,7 +70,7 @@ class Cut:
 
     @staticmethod
     def of_json(said: Mapping[str, Any]) -> Cut:
-        """What `as_json` gave, after it was written and read."""
+        """The `Cut` that `as_json` wrote."""
         runs = tuple(
             tuple((start, length, stride, count) for start, length, stride, count in each)
             for each in said["runs"]

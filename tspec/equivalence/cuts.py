@@ -23,7 +23,7 @@ def cut_of(shard: Shard) -> Cut:
 def sized(
     layout: LayoutDeclaration, kind: TensorKind, name: str, full: Sequence[int], sizes: Sizes
 ) -> Sizes:
-    """Sizes with those of the input (`batch`, `seq`) that a tensor of shape `full` shows."""
+    """Sizes with the input's (`batch`, `seq`) added, as read from a tensor of shape `full`."""
     place = placement_of(layout, kind, name, sizes.known)
     if place is None:
         return sizes

@@ -1,4 +1,4 @@
-"""What a wrong tensor has to do with the right one."""
+"""Relates a wrong tensor to the right one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ CLEARLY = 30
 
 
 def multiple(reference: Tensor, candidate: Tensor, limit: float) -> float | None:
-    """How many times the reference a tensor is, if it is a multiple within `limit`; None else, and of zero."""
+    """The factor from the reference to a tensor, if the tensor is a multiple of it within `limit`.
+    None otherwise, and for a factor of zero.
+    """
     square = float((reference * reference).sum())
     factor = float((reference * candidate).sum()) / square if square else 0.0
     is_multiple = float((candidate - factor * reference).norm()) <= limit * max(abs(factor), 1)

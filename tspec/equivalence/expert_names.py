@@ -33,7 +33,7 @@ class ExpertNames:
         return self._renamed(name, lambda all_held, number: all_held.index(number))
 
     def beside(self, values: Mapping[str, V]) -> dict[str, V]:
-        """What belongs to names of the reference, under the rank's own names too."""
+        """Values by names of the reference, with the rank's own names added."""
         return {**{self.own(name): value for name, value in values.items()}, **values}
 
     def beside_tensors(self, values: Mapping[TensorName, V]) -> dict[TensorName, V]:
@@ -42,7 +42,7 @@ class ExpertNames:
         return {**own, **values}
 
     def are_own(self, names: Iterable[str]) -> bool:
-        """Whether a rank that has these names numbers its experts from 0 on."""
+        """True if a rank with these names numbers its experts from 0."""
         used: dict[str, set[int]] = {}
         for within, number, _ in filter(None, map(self._expert, names)):
             used.setdefault(within, set()).add(number)
@@ -69,7 +69,9 @@ class ExpertNames:
 
 
 def names_of_ranks(trial: Trial, reference: Recording) -> tuple[ExpertNames, ...]:
-    """Which experts each rank of the candidate holds, as the layout says of the reference's parameters."""
+    """The experts that each rank of the candidate holds, from the layout of the reference's
+    parameters.
+    """
     held: list[dict[str, set[int]]] = [{} for _ in range(trial.world)]
     known = trial.sizes.known
     for name in reference.tensors:
@@ -92,7 +94,7 @@ def names_of_ranks(trial: Trial, reference: Recording) -> tuple[ExpertNames, ...
 
 
 def as_known(recording: Recording, names: ExpertNames) -> Recording:
-    """What a rank recorded, with the reference's names of its experts."""
+    """A rank's recording, with the reference's names for its experts."""
     recorded = (*recording.modules, *(name.name for name in recording.tensors))
     if not names.are_own(recorded):
         return recording

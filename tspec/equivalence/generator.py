@@ -19,7 +19,7 @@ _STEP, _FIRST, _SECOND = (
     value - (1 << 64) for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
 VECTOR_SPREAD = 0.1
-"""How far the elements of a generated vector, such as a bias, are from their mean at most."""
+"""The largest distance from their mean of the elements of a generated vector, such as a bias."""
 
 
 def key(seed: int, *names: str) -> int:

@@ -56,7 +56,9 @@ def _is_right(
     comparisons: Mapping[TensorName, TensorComparison],
     reference: Mapping[TensorName, Tensor],
 ) -> bool:
-    """Whether the parameter that a gradient moves is right, and would not be by one rank's own gradient."""
+    """True if the parameter of a gradient is right after the update, though one rank's own gradient
+    would make it wrong.
+    """
     made = comparisons[replace(gradient, kind="params")]
     own = comparisons.get(gradient)
     before = reference.get(replace(made.name, step=made.name.step - 1))

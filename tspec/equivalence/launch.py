@@ -39,9 +39,10 @@ class SideRun:
 
 
 def launch(run: SideRun, folder: Path, stalled: float = STALLED) -> Path:
-    """Run a command on its ranks; the folder with the recording of each rank.
+    """Run a command on its ranks, and return the folder with the recording of each rank.
 
-    What the processes print goes to a file beside it. Raises Failed, also if no rank comes further for `stalled` seconds.
+    The output of the processes goes to a file beside the folder. Raises Failed, also if no rank
+    makes progress for `stalled` seconds.
     """
     arguments = prepared(run, folder)
     log = folder / f"{run.name}.log"
@@ -75,7 +76,9 @@ def launch(run: SideRun, folder: Path, stalled: float = STALLED) -> Path:
 
 
 def prepared(run: SideRun, folder: Path) -> tuple[str, ...]:
-    """Write what the processes of a run are given; the module that each starts, with its arguments. Raises Failed."""
+    """Write the instructions for the processes of a run; return the module that each starts, with
+    its arguments. Raises Failed.
+    """
     place, file = folder / run.name, folder / f"{run.name}.json"
     if place.exists():
         raise Failed(f"{place} is there already: remove it to run `{run.name}` again", "")

@@ -167,7 +167,7 @@ class WrongTensors:
     own: Set[tuple[str, int]]
 
     def explain(self, name: TensorName) -> bool:
-        """Whether a wrong tensor is the effect of a wrong norm, gradient or first weight."""
+        """True if a wrong tensor is the effect of a wrong norm, gradient or initial weight."""
         if name.kind == "gradient_norms":
             return not self.scaled  # wrong gradients make it
         if name.kind == "param_grads":
@@ -182,7 +182,7 @@ class WrongTensors:
 
 
 def wrong_tensors(outcome: Outcome) -> WrongTensors:
-    """What is wrong in a run with rewritten tensors."""
+    """The wrong tensors of a run with rewritten tensors."""
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
     found: list[Wrong] = [*outcome.wrong, *faults]
@@ -243,7 +243,7 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
         if name.kind not in FROM_GRADIENTS and _is_held(
             made_in, outcome.calls, [of for of, step in tensors.moved if step < name.step]
         ):
-            continue  # what a parameter does that an earlier step left wrong
+            continue  # the effect of a parameter that an earlier step left wrong
         if name.kind in REWRITTEN:
             passes.update((module, name.step) for module in blame.module.split(", "))
         if name.kind == "param_grads" and (around, name.step) in passes:
@@ -305,7 +305,7 @@ def _own_code(
 
 
 def _is_given(call: ModuleCall, output: str) -> bool:
-    """Whether a module takes the output of another one unchanged."""
+    """True if a module takes the output of another one unchanged."""
     return any(each.takes == ("outputs", output) for each in call.inputs)
 
 
@@ -322,7 +322,7 @@ def _judged_around(module: str, outcome: Outcome) -> str:
 
 
 def _is_held(module: str, calls: RunCalls, parameters: Iterable[str]) -> bool:
-    """Whether a module, or one of several, holds one of some parameters; the outermost one holds all."""
+    """True if one of the modules holds one of some parameters. The outermost module holds all."""
     for each in module.split(", "):
         call = calls.modules.get(each)
         if call is not None and any(
@@ -339,7 +339,7 @@ def _none_is_right(
     wrong: Iterable[Wrong],
     left_out: Set[str],
 ) -> bool:
-    """Whether all tensors of a kind are wrong in a step, and there are several.
+    """True if all tensors of a kind are wrong in a step, and there are several.
 
     Parameters in `left_out` do not count, nor do those whose gradient is round-off alone.
     """
@@ -354,7 +354,9 @@ def _none_is_right(
 
 
 def _scaled_by(norms: Iterable[Wrong], gradients: Iterable[Wrong]) -> bool:
-    """Whether all gradients were divided by a norm that is wrong: they are off by the inverse of its factor, and not by the factor."""
+    """True if all gradients were divided by a wrong norm: their factors are nearer to the inverse
+    of the norm's factor than to that factor.
+    """
     factors = [each.evidence.factor for each in norms]
     return bool(factors) and all(
         of is not None and by is not None and abs(of * by - 1) < abs(of / by - 1)

@@ -1,4 +1,6 @@
-"""What the loss of a rank is of the reference's: its gradients are of its own loss."""
+"""The factor from a rank's loss to the reference's. The gradients of a rank are those of its own
+loss.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ NEARLY = 0.3
 def _near(
     losses: Sequence[tuple[TensorName, float, float]], factor: float, times: float, per: int
 ) -> bool:
-    """Whether some losses, the mean over ranks times a factor, are nearly so many times the reference's, on geometric average."""
+    """True if the losses, each the mean over ranks times `factor`, are nearly `times` the
+    reference's, on geometric average.
+    """
     if not all(0 < made * whole < inf for _, made, whole in losses):
         return False
     off = sum(log(made * factor / whole / times) for _, made, whole in losses) / len(losses)
@@ -100,7 +104,9 @@ def _shares(
     reference: Mapping[TensorName, Tensor],
     candidate: Sequence[Recording],
 ) -> tuple[int, bool]:
-    """How many ranks see other data, and whether the reference's loss is the sum of theirs."""
+    """The number of ranks with different data, and whether the reference's loss is the sum of
+    theirs.
+    """
     for name in reference:
         losses = {
             rank: float(each.tensors[name].double().mean())

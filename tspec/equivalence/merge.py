@@ -53,7 +53,7 @@ class MergeFault:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far the replicas of a piece are from the first of them: Frobenius norms."""
+    """The distance of a piece's replicas from the first of them, as Frobenius norms."""
 
     ranks: tuple[int, ...]
     difference: float
@@ -127,12 +127,12 @@ def _unfit(pieces: Sequence[Piece], absent: str) -> Iterator[MergeFault]:
 
 
 def _differ(replicas: Sequence[Piece]) -> bool:
-    """Whether the digests of sketched replicas differ."""
+    """True if the digests of sketched replicas differ."""
     return len({each.sketched.digest for each in replicas if each.sketched}) > 1
 
 
 def _spread(replicas: Sequence[Piece], first: Tensor, others: Sequence[Tensor]) -> Spread:
-    """How far the replicas lie from the first one."""
+    """The distance of the replicas from the first one."""
     ranks = tuple(each.rank for each in replicas)
     furthest = max(float((other - first).norm().nan_to_num(inf, inf)) for other in others)
     norm = float(first.norm())
@@ -140,7 +140,9 @@ def _spread(replicas: Sequence[Piece], first: Tensor, others: Sequence[Tensor]) 
 
 
 def _holes(full: tuple[int, ...], held: Tensor) -> Iterator[MergeFault]:
-    """Elements that no rank holds, and elements that several hold which are no replicas."""
+    """Faults for elements that no rank holds, and for elements that several ranks hold without
+    being replicas.
+    """
     if bool((held == 0).any()):
         yield MergeFault("omission", f"no rank holds {_elements(full, held == 0)}")
     if bool((held > 1).any()):

@@ -99,7 +99,7 @@ def _leave(why: Sequence[str]) -> None:
 
 
 def _is_held(folder: Path, rank: int) -> bool | None:
-    """Whether the process of a rank lives; None if that is not known."""
+    """True if the process of a rank lives; None if that is unknown."""
     try:
         with _file(folder, rank).open(encoding="utf-8") as file:
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -111,7 +111,7 @@ def _is_held(folder: Path, rank: int) -> bool | None:
 
 
 def _began(folder: Path, rank: int) -> float:
-    """When a rank began, in seconds since 1970; 0 if it did not."""
+    """The start of a rank in seconds since 1970; 0 if it did not start."""
     file = _file(folder, rank)
     return file.stat().st_mtime if file.exists() else 0.0
 

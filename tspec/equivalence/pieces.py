@@ -1,4 +1,6 @@
-"""What each rank holds of a tensor, as the layout says it: to merge tensors, and to hand out pieces of them."""
+"""The piece of a tensor that each rank holds by the layout, to merge tensors and to hand out pieces
+of them.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,8 @@ def merge_by_layout(
 def _on_another_stage(
     trial: Trial, pieces: Sequence[Piece], held: Sequence[Tensor | None]
 ) -> MergeFault | None:
-    """That ranks of a stage have not recorded a tensor of the layout's, and those of another one have.
+    """The fault that a tensor was recorded on another pipeline stage than the layout's. None if it
+    was not.
 
     A rank may have modules of other stages besides its own.
     """
@@ -120,7 +123,7 @@ def _on_another_stage(
 
 
 def _has_parameter(name: TensorName, recorded: Recording) -> bool:
-    """Whether a rank has the parameter of a gradient."""
+    """True if a rank has the parameter of a gradient."""
     return replace(name, kind="params") in recorded.tensors
 
 

@@ -81,7 +81,7 @@ class StallTimer:
         self._before, self._since = changes(folder, world), time.monotonic()
 
     def is_over(self) -> bool:
-        """Whether that is so now."""
+        """True if no rank has made progress for that long."""
         now = changes(*self._of)
         if now != self._before:
             self._before, self._since = now, time.monotonic()

@@ -70,8 +70,8 @@ def module_of(name: str) -> str:
 NUMBERS = ("losses", "gradient_norms")
 """Kinds that are single numbers, which each rank has in whole: layouts have no place for them."""
 UPDATED = ("param_grads", "states")
-"""Kinds of which a rank holds only the part it updates from: a distributed optimizer cuts pieces
-once more.
+"""Kinds of which a rank holds only the part that it updates: a distributed optimizer shards the
+pieces again.
 """
 EXACT = ("params", "buffers", "states")
 """Kinds whose replicas have the same bits: they are kept from step to step."""
@@ -161,7 +161,9 @@ class Recording:
 
 
 def write(folder: Path, rank: int, recording: Recording) -> None:
-    """Write what a rank recorded: elements in one file, all else as JSON, which is there at once or not at all."""
+    """Write a rank's recording: elements in one file, everything else as JSON. The JSON file
+    appears complete or not at all.
+    """
     rows, places, end = [], [], 0
     for name, tensor in recording.tensors.items():
         dtype = str(tensor.dtype).removeprefix("torch.")
@@ -187,7 +189,9 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
 
 
 def read(folder: Path, rank: int) -> Recording:
-    """Read what a rank recorded; elements are read when they are used. Raises FileNotFoundError if it recorded nothing."""
+    """Read a rank's recording. Elements are read on use. Raises FileNotFoundError if there is no
+    recording.
+    """
     said = json.loads(_file(folder, rank).read_text(encoding="utf-8"))
     elements = _mapped(_elements(folder, rank), said["bytes"], writes=False)
     tensors = {}
@@ -219,7 +223,7 @@ def _inputs(said: Sequence[dict[str, Any]]) -> tuple[ModuleInput, ...]:
 
 
 def is_recorded(folder: Path, rank: int) -> bool:
-    """Whether a rank has recorded something."""
+    """True if a rank has a recording."""
     return _file(folder, rank).exists()
 
 

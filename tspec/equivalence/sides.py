@@ -31,9 +31,9 @@ COMPARED = (
 )
 """Kinds of tensors that are recorded."""
 GRADIENTS_OF_ACTIVATIONS = ("input_grads", "output_grads")
-"""Those are gradients of a rank's own loss."""
+"""Kinds that are gradients of a rank's own loss."""
 LOCALIZED = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS, "param_grads")
-"""Those that are compared where each module is judged alone."""
+"""Kinds that are compared if each module is judged alone."""
 
 
 class NotExecuted(Exception):
@@ -74,7 +74,7 @@ class Trial:
 
     @property
     def gives_weights(self) -> bool:
-        """Whether both sides are given their first weights."""
+        """True if both sides are given their initial weights."""
         return self.seed is not None or self.origin is not None
 
     @property
@@ -101,7 +101,7 @@ class Trial:
 
     @property
     def world(self) -> int:
-        """How many ranks the candidate has."""
+        """The number of ranks of the candidate."""
         return self.layout.mesh.world
 
 
@@ -167,7 +167,7 @@ def _trial(
 
 
 def _refuse(declaration: EquivalenceDeclaration) -> None:
-    """Refuse what is in the language and is not run."""
+    """Refuse declarations that the language has and that cannot be run. Raises NotExecuted."""
     unknown = [kind for kind in declaration.compare if kind not in COMPARED]
     for said, what in (
         (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
@@ -249,7 +249,9 @@ def setting_text(value: Value) -> str:
 
 
 def _seed(declaration: EquivalenceDeclaration) -> int | None:
-    """That of generated weights. Where recordings keep sketches, the weights that they began with are generated again."""
+    """The seed of generated weights. If recordings keep sketches, their initial weights are
+    generated again. Raises NotExecuted.
+    """
     if isinstance(declaration.origin, Generated):
         return declaration.origin.seed or 0
     place = _origin(declaration)

@@ -46,7 +46,7 @@ _FOR = 0
 
 
 def length(full: tuple[int, ...]) -> int:
-    """How many numbers the sketch of a tensor of shape `full` has."""
+    """The number of elements in the sketch of a tensor of shape `full`."""
     return min(prod(full), NUMBERS)
 
 
@@ -154,7 +154,8 @@ def _drawn(name: str, cut: Cut, device: torch.device) -> Draw:
 
 
 def _pieces_of_rows(cut: Cut) -> tuple[int, Cut]:
-    """How many elements of a row are always held together, and the places of such pieces, counted in them.
+    """The number of elements of a row that are always held together, and the cut in units of such
+    pieces.
 
     Padding is not in a piece with other elements.
     """

@@ -21,7 +21,9 @@ _AFTERWARDS = {
     "states": 3,
     "updates": 3,
 }
-"""When in a step the others come into being; activations and their gradients do at 1."""
+"""The phase of a step in which the other kinds are produced. Activations and their gradients have
+phase 1.
+"""
 
 
 def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
@@ -110,7 +112,9 @@ def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int 
 
 
 def _is_inner_chunk(name: TensorName, stage: Recording) -> bool:
-    """Whether a tensor is of a chunk that is called from outside and is not the last: its class's name with a number, as `Model.stages.1`."""
+    """True if a tensor belongs to a chunk that is called from outside and is not the last. Its name
+    is the class's with a number, as `Model.stages.1`.
+    """
     call = stage.modules.get(name.module)
     return call is not None and not call.parent and name.module.startswith(f"{call.kind}.")
 

@@ -1,4 +1,4 @@
-"""How far a candidate's tensor may be from the reference's, as `within` says it."""
+"""The allowed distance of a candidate's tensor from the reference's, from the text of `within`."""
 
 from __future__ import annotations
 

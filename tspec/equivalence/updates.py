@@ -1,7 +1,8 @@
-"""How far a parameter may be off because its gradient is, from a few numbers about its update.
+"""Bounds the error that a gradient causes in its parameter, from a few numbers about the update.
 
-An update changes by no larger part than the gradient, up to its reversal. Elementwise that takes the update and the
-gradient; here the squares of the update are summed by the size of the gradient, in powers of 2.
+The relative change of an update is at most that of the gradient, up to its reversal. Elementwise,
+this bound needs the update and the gradient. Here the squares of the update are summed by the size
+of the gradient, in powers of 2.
 """
 
 from __future__ import annotations

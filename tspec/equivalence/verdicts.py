@@ -59,7 +59,8 @@ class TrialFolders:
 
 
 def places(trials: Sequence[Trial], folder: Path) -> Iterator[TrialFolders]:
-    """Where the recordings of each trial are, below the folder: in it, or of several trials in one with the trial's number, from 1 on.
+    """The folders with the recordings of each trial: `folder` itself, or for several trials
+    subfolders numbered from 1.
 
     A reference lies with the first trial that needs it.
     """
@@ -106,7 +107,9 @@ def _judged(
 
 
 def runs(found: Iterable[TrialFolders], side: Side) -> Iterator[tuple[SideRun, Path]]:
-    """The runs of one side, each with its folder, which is there. Those of the candidate need the reference's recordings. Raises Failed."""
+    """The runs of one side, each with its folder, which exists. The candidate's runs need the
+    reference's recordings. Raises Failed.
+    """
     known: set[Path] = set()
     for each in found:
         each.candidate.mkdir(exist_ok=True)

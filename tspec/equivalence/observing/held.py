@@ -1,4 +1,4 @@
-"""What this rank holds of a tensor."""
+"""The local part of a tensor on this rank."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ModuleCalls:
         self._passed: set[TensorName] = set()
         """Outputs of modules whose forward pass built a graph."""
         self._running: dict[int, _Running] = {}
-        """Those that have not returned, by call."""
+        """The calls that have not returned, by id."""
         self._held: Any = WeakIdKeyDictionary()
         """Tensor -> kind and name: an input of the innermost module that is running and was given it, else an output."""
         self._seen: Any = WeakIdKeyDictionary()
@@ -87,10 +87,10 @@ class ModuleCalls:
         self._follow_back("output_grads", name, output)
 
     def _is_followed(self, call: WatchedCall) -> bool:
-        """A training pass of a module with a name.
+        """True for a training pass of a module with a name.
 
-        Of what is computed again for a backward pass it is the first one, if that made a graph: a
-        reentrant checkpoint, as Megatron's, makes none.
+        If a forward pass is recomputed for the backward pass, the first pass counts if it built a
+        graph. A reentrant checkpoint, such as Megatron's, builds none.
         """
         module, now = call.fields.get("module"), call.context
         if not isinstance(module, Ref) or not torch.is_grad_enabled():
@@ -102,7 +102,7 @@ class ModuleCalls:
         return of not in self._passed
 
     def _has_a_place(self, name: str) -> bool:
-        """Whether the layout has a place for an input that is not the first of its module."""
+        """True if the layout places an input that is not the first of its module."""
         return any(re.fullmatch(each, name) for each in self._orders.further)
 
     def _described(self, call: WatchedCall, given: Mapping[str, Tensor]) -> ModuleCall:
@@ -200,7 +200,7 @@ def _names(module: str, call: WatchedCall) -> Iterator[str]:
 
 
 def _is_computed(tensor: Tensor) -> bool:
-    """Whether it is a floating tensor and no parameter."""
+    """True if the tensor is floating and no parameter."""
     return tensor.is_floating_point() and not isinstance(tensor, Parameter)
 
 

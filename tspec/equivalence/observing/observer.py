@@ -33,7 +33,9 @@ class Observer:
         self._optimizers = Optimizers(orders, self._recorder, self._sizes)
         self._lines: dict[str, str] = {}
         self._scheduled = False
-        """Losses are those of a schedule, which may free them before the backward pass."""
+        """The losses are those of a pipeline schedule, which may free them before the backward
+        pass.
+        """
         self._over = False
 
     def begin(self, call: WatchedCall, source: StateSource) -> None:

@@ -23,8 +23,8 @@ class Optimizers:
         self._updated = 0
         """The latest step in which an optimizer of Megatron's began its update."""
         self._copies: dict[Ref, dict[str, str]] = {}
-        """Optimizers that began an update -> the model's parameters of which they hold copies, by
-        the names of the copies.
+        """Optimizers that began an update -> name of a copy they hold -> name of the model's
+        parameter.
         """
         self._updates: dict[Ref, frozenset[str]] = {}
         """Optimizers that began an update -> their parameters; none of one that has another optimizer make it."""
@@ -120,8 +120,8 @@ class Optimizers:
             self.record_states(source, 0, held)
 
     def _note_owner(self, call: WatchedCall, source: StateSource) -> None:
-        """Note the parameters that this rank updates: those of the inner optimizer under
-        `ZeroRedundancyOptimizer`.
+        """Note the parameters that this rank updates. Under `ZeroRedundancyOptimizer` they are
+        those of the inner optimizer.
         """
         optimizer = call.fields.get("optimizer")
         if not isinstance(optimizer, Ref):
@@ -137,7 +137,7 @@ class Optimizers:
 
 
 def _copies(source: StateSource) -> dict[str, str]:
-    """Parameters of which optimizers keep copies or parts: the optimizer's name -> the model's
+    """Parameters that optimizers hold as copies or shards: the optimizer's name -> the model's
     name.
 
     Megatron's optimizers update a float32 copy, or a view of the rank's shard.

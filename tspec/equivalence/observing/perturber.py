@@ -24,9 +24,10 @@ class Perturber:
         """Step and micro-batch -> the first outermost call."""
 
     def perturb(self, tensors: list[Any], call: WatchedCall) -> None:
-        """Change the first floating tensors that flow in an outermost call: its inputs, or the first output.
+        """Change the first floating tensors of an outermost call: its inputs, or the first output.
 
-        Under autocast so is the first one of each coarser dtype: what is computed from there on is rounded to that.
+        Under autocast, the first tensor of each coarser dtype is changed too, since later results
+        are rounded to that dtype.
         """
         perturbation = self._orders.perturbation
         floating = [t for t in tensors if isinstance(t, Tensor) and t.is_floating_point()]

@@ -1,4 +1,6 @@
-"""The tensors that this rank recorded, whole or as sketches, and what they are after that."""
+"""Records this rank's tensors, in full or as sketches, and replaces them where the orders give
+values.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ class TensorRecorder:
         return replace(first, call=self._calls[first] - 1)
 
     def record(self, name: TensorName, value: Any) -> None:
-        """Keep what a tensor holds now."""
+        """Keep the current value of a tensor."""
         self._progress.reached(str(name))
         self._keep(name, value)
 
@@ -117,7 +119,7 @@ def _without_signs(tensors: Iterable[Tensor]) -> list[Tensor]:
 
 
 def _is_writable(tensor: Tensor, wanted: Tensor) -> bool:
-    """Whether `tensor` has the shape of `wanted`, and no two elements share memory."""
+    """True if `tensor` has the shape of `wanted`, and no two elements share memory."""
     own = all(
         stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
     )

@@ -1,4 +1,4 @@
-"""How far parameters of the reference may be off because of their gradients, where sketches are recorded."""
+"""Bounds the error that gradients cause in parameters of the reference, if sketches are recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls, optimizers and tensors of a job are followed for an equivalence."""
+"""The calls, optimizers and tensors of a job that an equivalence follows."""
 
 from __future__ import annotations
 
@@ -88,4 +88,6 @@ WATCH = WatchSpec(
         EntitySpec("buffer", (FieldSpec("data", _TENSOR),)),
     ),
 )
-"""What is followed. Megatron's schedules go past `torch.autograd.backward`, and its optimizers clip gradients before they update."""
+"""The events to follow. Megatron's schedules bypass `torch.autograd.backward`, and its optimizers
+clip gradients before they update.
+"""
