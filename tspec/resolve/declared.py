@@ -1,4 +1,4 @@
-"""What a file declares that rules can name: its documentation, its type as written, and its fields."""
+"""The declarations of a file that rules can name, with documentation, type as written, and fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeclaredField:
     name: str
     documentation: str
     type: str
-    """As written: `tensor?`."""
+    """The type as written: `tensor?`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,17 @@ class DeclaredName:
     """The `///` above it, on one line."""
     module: str
     type: str = ""
-    """Of a context value, as written."""
+    """For a context value: its type as written."""
     plural: str = ""
-    """Of an entity."""
+    """For an entity: its plural."""
     callables: tuple[str, ...] = ()
-    """Of an event."""
+    """For an event: its callables."""
     fields: tuple[DeclaredField, ...] = ()
-    """Of an entity or event."""
+    """For an entity or event: its fields."""
     extends: bool = False
-    """Whether it adds fields to an entity that is declared elsewhere."""
+    """True if the declaration adds fields to an entity that is declared elsewhere."""
     value: LetKind | None = None
-    """Of a `let`: what it names."""
+    """For a `let`: the kind of its value."""
 
 
 def declared_names(source: Source) -> Iterator[DeclaredName]:

@@ -34,7 +34,7 @@ class Findings:
 
     @property
     def failed(self) -> bool:
-        """Whether anything is an error."""
+        """True if a finding is an error."""
         return any(found.severity == "error" for found in self._found)
 
     def all(self) -> tuple[Diagnostic, ...]:

@@ -49,14 +49,14 @@ def load(
     tests: bool = False,
     settings: Sequence[RuleOverride] = (),
 ) -> Loaded:
-    """Read spec files, and what they use, and resolve them.
+    """Read spec files and the modules that they use, and resolve them.
 
     A folder stands for all `.tspec` files in it; a path that does not exist may be a shipped pack
-    (`specs/essentials`) or a module (`std.hygiene`). `project` is where modules are looked for
-    after the shipped ones; without it, the nearest folder above a file that holds a
-    pyproject.toml, a tspec.toml or a .git. `texts` are read instead of the files at those paths,
-    as an editor has them. `settings` are what a project says about single rules. `tests` are wanted too: the `.test.tspec` files of a folder. Never raises:
-    what is wrong is in the diagnostics.
+    (`specs/essentials`) or a module (`std.hygiene`). `project` is the folder that is searched for
+    modules after the shipped ones. Its default is the nearest folder above a file that holds a
+    pyproject.toml, a tspec.toml or a .git. `texts` are read instead of the files at those paths, as
+    an editor has them. `settings` are a project's overrides of single rules. With `tests`, the
+    `.test.tspec` files of a folder are read too. Never raises: errors are in the diagnostics.
     """
     findings = Findings()
     reader = Reader(project, findings, texts, tests=tests)

@@ -98,7 +98,9 @@ def _of(found: object, asked: set[str]) -> tuple[T, ...]:
 
 
 class _NameLookup:
-    """Which declaration a name means in a file: its own, else that of a module it uses, else any."""
+    """Finds the declaration that a name means in a file: its own, else one of a module that it
+    uses, else any.
+    """
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
         self.modules = {scope.unit.key: scope.unit.name for scope in scopes}

@@ -71,7 +71,7 @@ class OutlinedDeclaration:
     """Numbers with a decimal point or a percent sign."""
     draft: bool
     extends: bool
-    """Whether it extends a declaration."""
+    """True if it extends a declaration."""
     because: str
     """The reason of a `reject`."""
 
@@ -96,7 +96,9 @@ class Outline:
 
     @property
     def is_pack(self) -> bool:
-        """Whether it stands for the rules of the modules that it uses: it has none of its own."""
+        """True if the file has no rules of its own. It then stands for the rules of the modules
+        that it uses.
+        """
         return bool(self.uses) and not any(self.of("invariant"))
 
     def of(self, kind: Kind) -> Iterator[OutlinedDeclaration]:

@@ -45,7 +45,7 @@ class AppliedSetting:
     where: str
     unit: Unit | None = None
     alone: bool = True
-    """Whether it is about this rule and no other."""
+    """True if the setting is about this rule and no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,9 @@ def _one(
 
 
 def offered(unit: Unit | None, by_name: Mapping[str, Unit]) -> dict[str, bool] | None:
-    """The rules that come with a module, those that it brings included; None without a module."""
+    """The rules that come with a module, including those of modules that it brings; None without a
+    module.
+    """
     if unit is None:
         return None
     found: dict[str, bool] = {}

@@ -37,7 +37,7 @@ class TooDeep(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Builds the nodes of one file, and notes what is wrong with single words."""
+    """Builds the nodes of one file, and notes errors in single words."""
 
     source: Source
     found: list[Diagnostic] = field(default_factory=list)

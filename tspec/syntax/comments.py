@@ -91,7 +91,9 @@ def attach(
 
 @dataclass(frozen=True, slots=True)
 class _Attaching:
-    """Which comment goes where, by the `id` of nodes of a tree that stays alive meanwhile."""
+    """The assignment of comments to nodes, by the `id` of nodes of a tree that stays alive
+    meanwhile.
+    """
 
     source: Source
     children: dict[int, list[nodes.Node]] = field(default_factory=dict)
@@ -175,7 +177,7 @@ class _Attaching:
         return path[: last + 1], "leading" if own_line else "trailing"
 
     def _same_edge(self, node: nodes.Node, start: int, end: int, sign: str) -> bool:
-        """Whether all between two places is parentheses that belong to no node, and comments."""
+        """True if only comments, and parentheses that belong to no node, lie between two places."""
         if isinstance(node, (*BRACED, *BRACKETED)) and end > start:
             return False
         between = _COMMENT.sub("", self.source.text[start:end])
@@ -248,7 +250,7 @@ def _begins_line(source: Source, offset: int) -> bool:
 
 
 def _blank_above(source: Source, offset: int) -> bool:
-    """Whether the line above that of an offset is empty."""
+    """True if the line above that of an offset is empty."""
     end = source.text.rfind("\n", 0, offset)
     if end < 0:
         return False
@@ -265,7 +267,7 @@ def _around(children: Sequence[nodes.Node], span: Span) -> int:
 
 
 def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
-    """Whether a child stands at the beginning of its host, before the host's content.
+    """True if a child stands at the beginning of its host, before the host's content.
 
     `above`: a comment is to stand above the child. It cannot stand above the first element of a
     list without a bracket.
@@ -285,7 +287,7 @@ def _is_head(host: nodes.Node, child: nodes.Node, above: bool) -> bool:
 
 
 def _bodiless(host: nodes.Node) -> bool:
-    """Whether a node that can have a block has none in the text."""
+    """True if a node that can have a block has none in the text."""
     return (isinstance(host, nodes.Event) and not host.fields) or (
         isinstance(host, nodes.Happening) and not host.inside
     )

@@ -1,8 +1,8 @@
-"""Editions of the language, and how a file of an older one is written in the newest.
+"""Editions of the language, and the upgrade of a file from an older edition to the newest.
 
-Files of every edition are read. What an edition changed is a tuple of migrations, each a function
-from tree to tree; loading an older file applies them in memory, and `tspec fmt --upgrade` writes
-what they give.
+Files of every edition are read. The changes of an edition are a tuple of migrations, each a
+function from tree to tree. Loading an older file applies them in memory, and `tspec fmt --upgrade`
+writes their result.
 """
 
 from __future__ import annotations

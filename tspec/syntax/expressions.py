@@ -27,18 +27,18 @@ class Comment:
 
     @property
     def is_doc(self) -> bool:
-        """Whether it documents what stands below; four strokes are a line across the page."""
+        """True if the comment documents the item below. Four slashes are a line across the page."""
         return self.text.startswith("///") and not self.text.startswith("////")
 
 
 @dataclass(frozen=True, slots=True)
 class Trivia:
-    """What surrounds a node in the text and is no part of its meaning.
+    """The comments and empty lines around a node, which are no part of its meaning.
 
-    `leading` stands above the node, documentation included; `trailing` after it on its last
-    line, `opening` after the brace or bracket that opens it, on the same line; `inner` before
-    its closing brace. `blank_before`: an empty line stands right above the node, below what
-    leads it.
+    `leading` stands above the node, documentation included. `trailing` follows it on its last line.
+    `opening` follows the brace or bracket that opens it, on the same line. `inner` stands before
+    its closing brace. `blank_before`: an empty line stands right above the node, below its leading
+    comments.
     """
 
     leading: tuple[Comment, ...] = ()
@@ -166,7 +166,7 @@ class Float(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Percentage(Expr):
-    """`90%`; `text` is what stands before the sign, `value` is 0.9."""
+    """`90%`; `text` is the part before the sign, `value` is 0.9."""
 
     text: str
 
@@ -185,7 +185,7 @@ class Quantity(Expr):
 
 @dataclass(frozen=True, slots=True)
 class String(Expr):
-    """`"text"`; `value` is what its escapes stand for."""
+    """`"text"`; `value` is the text with its escapes replaced."""
 
     value: str
 
@@ -276,7 +276,7 @@ class Implies(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Type(Node):
-    """What a field holds."""
+    """The type of a field."""
 
 
 @dataclass(frozen=True, slots=True)

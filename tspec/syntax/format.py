@@ -1,4 +1,4 @@
-"""The one canonical form of a file: `format_file` of a tree, `format_text` of a text."""
+"""The canonical form of a file: `format_file` of a tree, `format_text` of a text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _item(item: nodes.Node) -> Doc:
 
 
 def _separate(previous: nodes.Node, item: nodes.Node) -> bool:
-    """Whether an empty line stands between two items."""
+    """True if an empty line stands between two items."""
     together = type(previous) is type(item) and isinstance(item, ONE_LINERS)
     if not together or _tall(previous) or _tall(item) or item.doc is not None:
         return True
@@ -52,7 +52,7 @@ def _separate(previous: nodes.Node, item: nodes.Node) -> bool:
 
 
 def _tall(item: nodes.Node) -> bool:
-    """Whether an item has a block, and so never fits on one line."""
+    """True if an item has a block, and so never fits on one line."""
     return isinstance(item, nodes.Event) and bool(
         item.fields or item.trivia.opening or item.trivia.inner
     )

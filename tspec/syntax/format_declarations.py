@@ -1,4 +1,4 @@
-"""How each declaration is written."""
+"""The layout of each declaration."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tspec.syntax.printer import (
 from tspec.syntax.strings import quote
 from tspec.syntax.units import PLURALS
 
-# How tightly the kinds of expressions bind, loosest first.
+# The precedence of expressions, from the loosest.
 _IMPLIES, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _UNARY, _POSTFIX = range(1, 10)
 
 
@@ -87,7 +87,7 @@ def chain(first: Doc, rest: Sequence[tuple[str, nodes.Expr, int]]) -> Doc:
 
 
 def _written(node: nodes.Expr) -> tuple[int, Doc]:
-    """How tightly an expression binds, and its text without parentheses around it."""
+    """The precedence of an expression, and its text without parentheses around it."""
     match node:
         case nodes.Name():
             return _POSTFIX, node.text

@@ -1,4 +1,4 @@
-"""How lines stand together: blocks in braces, comments above and beside lines, lists of words."""
+"""The layout of lines: blocks in braces, comments above and beside lines, lists of words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def block(
     write: Callable[[_AnyNode], Doc],
     empty_lines: bool = True,
 ) -> Doc:
-    """`head { ... }`, one line of the block a line. `empty_lines`: those of the text are kept."""
+    """`head { ... }`, with each line of the block on its own line. `empty_lines`: the text's empty
+    lines are kept.
+    """
     opening = tuple(Suffix(comment.text) for comment in node.trivia.opening)
     body: list[Doc] = []
     for index, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""How `mesh` and `layout` are written."""
+"""The layout of `mesh` and `layout`."""
 
 from __future__ import annotations
 

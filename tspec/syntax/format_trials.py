@@ -1,4 +1,4 @@
-"""How `equivalence`, `replay` and `test` are written."""
+"""The layout of `equivalence`, `replay` and `test`."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ SIGNS = {
 
 
 def hint(before: Sequence[Token], token: Token, choices: Sequence[str]) -> str | None:
-    """What to write instead of a token. `choices`: the fixed words and signs that would fit."""
+    """The text to write instead of a token. `choices`: the fixed words and signs that would fit."""
     previous = before[-1] if before else None
     return next((says for fits, says in _HINTS if fits(previous, token, choices)), None)
 

@@ -27,7 +27,7 @@ DECLARATIONS = (
     *("edition", "module", "use", "let", "reject", "context", "group", "entity", "event"),
     *("extend", "draft", "invariant", "mesh", "dims", "layout", "equivalence", "replay", "test"),
 )
-"""What an item begins with, beside which its name stands."""
+"""The first words of an item, each followed by its name."""
 
 CLAUSES = (
     *("across", "after", "as", "at", "because", "before", "by", "call", "candidate", "checks"),

@@ -1,6 +1,6 @@
 """The typed tree of a file: every kind of node under one name to import.
 
-How nodes compare, and where comments are kept, stands in `expressions`.
+`expressions` documents the comparison of nodes and the place of comments.
 """
 
 # isort: off

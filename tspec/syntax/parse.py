@@ -126,7 +126,7 @@ def _fitting(words: Sequence[Token]) -> frozenset[str]:
 
 
 def _apart(words: Sequence[Token], index: int) -> bool:
-    """Whether a token may begin an item after a complete one: it stands on a line of its own."""
+    """True if a token may begin an item after a complete one: it stands on a line of its own."""
     own_line: bool = words[index].line != words[index - 1].line
     return own_line or words[index] in ITEM_WORDS
 
@@ -149,7 +149,7 @@ def _misfit(source: Source, words: Sequence[Token], start: int, read: _Read) -> 
 
 
 def _begins_item(words: Sequence[Token], index: int) -> bool:
-    """Whether a keyword and its next words look like the beginning of an item."""
+    """True if a keyword and its next words look like the beginning of an item."""
     if words[index] not in ITEM_WORDS or index + 1 == len(words):
         return False
     following = words[index + 1]

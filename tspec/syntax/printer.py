@@ -145,7 +145,7 @@ class _Page:
                 self.column += len(text)
 
     def _fits(self, width: float, stack: list[_Piece]) -> bool:
-        """Whether so many columns, and what must follow on the same line, have room."""
+        """True if `width` columns, and the text that must follow on the same line, fit."""
         room = self.width - self.column - width
         for piece in reversed(stack):
             if room < 0:

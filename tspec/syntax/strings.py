@@ -1,4 +1,4 @@
-"""How texts are written between quotes."""
+"""The quoted form of texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|(.))")
 
 
 def unquote(text: str) -> tuple[str, int | None]:
-    r"""What a quoted text stands for, and the offset of the first escape that does not exist.
+    r"""The text that a quoted text stands for, and the offset of the first escape that does not
+    exist.
+
 
     The escapes are `\"`, `\\`, `\n`, `\t`, `\r` and `\u{1F600}`; another one stands for itself.
     """

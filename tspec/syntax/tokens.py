@@ -37,7 +37,7 @@ def tokenize(source: Source) -> Tokens:
 
 
 def span_of(token: Token) -> Span:
-    """Where a token stands."""
+    """The span of a token."""
     assert token.start_pos is not None
     return Span(token.start_pos, token.start_pos + len(token))
 

@@ -92,7 +92,7 @@ class Within(Clause):
 
 @dataclass(frozen=True, slots=True)
 class Store(Clause):
-    """`store: sketch`: what is kept of each tensor."""
+    """`store: sketch`: the form in which each tensor is kept."""
 
     what: Word
 
@@ -118,14 +118,14 @@ class Equivalence(Declaration):
 
 @dataclass(frozen=True, slots=True)
 class Fix(Clause):
-    """`fix rng, kernels`: what is made deterministic."""
+    """`fix rng, kernels`: the sources of randomness that are made deterministic."""
 
     names: tuple[Word, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Save(Clause):
-    """`save model, optimizer`: what a checkpoint holds."""
+    """`save model, optimizer`: the contents of a checkpoint."""
 
     names: tuple[Word, ...]
 

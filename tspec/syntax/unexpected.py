@@ -1,7 +1,6 @@
-"""What to say where the text does not fit the grammar: the likeliest cause, in plain words.
+"""The message for a text that does not fit the grammar: the likeliest cause, in plain words.
 
-Each rule below looks at the place and either knows what is wrong or returns None; the first
-that knows is heard.
+Each rule below looks at the place and returns a message or None. The first message is used.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Misfit:
         return self.before[-1] if self.before else None
 
     def begins_line(self) -> bool:
-        """Whether the word is the first on its line."""
+        """True if the word is the first on its line."""
         begin = self.source.text.rfind("\n", 0, self.span.start) + 1
         return not self.source.text[begin : self.span.start].strip()
 

@@ -1,4 +1,6 @@
-"""The typing environment of an expression: the names in scope, the clause, and what is known to be present."""
+"""The typing environment of an expression: the names in scope, the clause, and the values known to
+be present.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ class Environment:
         absent = isinstance(value.type, Optional) and not self.trusted
         if absent and not is_known(value, self.facts):
             text = self.scope.source.slice(value.span)
-            # An inlined let stands in another text: its name is what is shown.
+            # An inlined `let` belongs to another text, so its name is shown.
             shown = f"`{text}`" if text and "\n" not in text else "this"
             self.refuse(
                 "TS0132",

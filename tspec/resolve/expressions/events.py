@@ -89,7 +89,7 @@ def _event(path: Path | None, node: nodes.Expr, env: Environment) -> str:
 
 
 def _is_nearly(text: str, events: object) -> bool:
-    """Whether a dotted name is rather a misspelt event than a callable of the user's."""
+    """True if a dotted name is more likely a misspelt event than a callable of the user's."""
     assert hasattr(events, "__iter__")
     near = did_you_mean(text, events)
     if near is None:
@@ -150,7 +150,7 @@ def _filter(argument: nodes.Argument, kind: Entity | CallOf, env: Environment) -
 
 
 def is_update(name: str) -> bool:
-    """Whether an event or callable updates the parameters, so that nothing after it can skip."""
+    """True if an event or callable updates the parameters, so that nothing after it can skip."""
     if name in EVENTS:
         return EVENTS[name].updates
     last = name.rpartition(".")[2]

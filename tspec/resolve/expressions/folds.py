@@ -50,7 +50,7 @@ def _argument(arguments: Arguments, env: Environment) -> tuple[rules.Expr, Type]
 
 
 def _is_list(name: str, value: rules.Expr, of: Type, env: Environment) -> bool:
-    """Whether a fold is over the elements of its argument, and not over the values of the ranks.
+    """True if a fold is over the elements of its argument, not over the values of the ranks.
 
     Under `across`, a list display and a shape are one value of each rank for folds that compare
     values.

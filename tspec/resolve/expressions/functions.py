@@ -38,7 +38,7 @@ def lower_call(node: nodes.Call, env: Environment) -> rules.Expr:
 
 
 def is_function(name: str) -> bool:
-    """Whether a name before parentheses is a function of the language."""
+    """True if a name before parentheses is a function of the language."""
     return name in _FUNCTIONS
 
 

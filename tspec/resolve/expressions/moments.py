@@ -40,7 +40,7 @@ def moment(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
 
 
 def changed(value: rules.Expr, node: nodes.Expr) -> rules.Expr:
-    """Whether a value differs between the start and the end of the window.
+    """An expression that is true if a value differs between the start and the end of the window.
 
     Absent at both is no change; absent at one is a change.
     """

@@ -35,7 +35,7 @@ def setting_names(node: nodes.Expr) -> Iterator[nodes.Name | nodes.Attribute]:
 
 
 def is_word(node: nodes.Expr, settings: Mapping[str, Type]) -> bool:
-    """Whether a name is a value of some setting, such as `float32` or `eval`."""
+    """True if a name is a value of some setting, such as `float32` or `eval`."""
     return isinstance(node, nodes.Name) and any(
         node.text in words_of(each) for each in settings.values()
     )

@@ -54,7 +54,7 @@ def lower_path(path: Path, env: Environment, want: Type | None) -> rules.Expr:
 
 
 def is_bare(node: nodes.Expr, env: Environment) -> bool:
-    """Whether a word is a value only beside a value of its type, such as `train`.
+    """True if a word is a value only beside a value of its type, such as `train`.
 
     An event of that name hides no value: an event alone is none.
     """
@@ -130,7 +130,9 @@ def _through_alias(path: Path, env: Environment, want: Type | None) -> rules.Exp
 
 
 def class_constant(path: Path, env: Environment) -> rules.Constant:
-    """A class by its dotted path. Those of torch must exist; others are taken as written."""
+    """The constant of a class given by its dotted path. Classes of torch must exist; others are
+    taken as written.
+    """
     text = path.text()
     if text.startswith("torch.") and not torch_names.is_class(text):
         known = torch_names.is_callable(text)

@@ -37,7 +37,7 @@ def _entry(item: rules.Expr, collection: rules.Expr) -> frozenset[rules.Expr]:
 
 
 def is_known(value: rules.Expr, known: frozenset[rules.Expr]) -> bool:
-    """Whether a value was proved to be present, now or at another time.
+    """True if a value was proved to be present, now or at another time.
 
     `old(p.grad)` is accepted where `p.grad` is: if the gradient appears or disappears within the
     window, the verdict is unknown with that reason.

@@ -32,7 +32,7 @@ _LARGEST = sys.float_info.max
 
 
 def is_tensor(of: Type) -> bool:
-    """Whether a type has features: a tensor, a list of tensors, or a difference of two."""
+    """True if a type has features: a tensor, a list of tensors, or a difference of two."""
     return types.TENSOR in (of, item_of(of)) or of == types.DIFFERENCE
 
 

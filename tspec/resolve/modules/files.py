@@ -42,11 +42,14 @@ class Unit:
     broken: frozenset[str] = frozenset()
     """Names of declarations with syntax errors, in it and in the files that it uses."""
     given: bool = False
-    """It was named itself, or lies in a folder that was: no pack or `use` brought it."""
+    """The file was named itself, or lies in a folder that was named. No pack or `use` brought it.
+    """
 
 
 def is_pack(file: nodes.File) -> bool:
-    """Whether a file has no rule of its own: it stands for the rules of the modules that it uses."""
+    """True if a file has no rule of its own. It then stands for the rules of the modules that it
+    uses.
+    """
     own = any(isinstance(each, nodes.Invariant) for each in file.declarations)
     return bool(file.uses) and not own
 
@@ -270,7 +273,7 @@ def _modules_under(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _shipped_paths(path: Path) -> list[Path]:
-    """Where a pack may lie that is named as in the documentation: `specs/essentials`."""
+    """The possible paths of a pack that is named as in the documentation: `specs/essentials`."""
     parts = path.parts
     if path.is_absolute() or ".." in parts or not parts or parts[0] not in ("specs", "stdlib"):
         return []

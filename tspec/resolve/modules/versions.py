@@ -78,6 +78,6 @@ def _check_enough(unit: Unit, wanted: nodes.String, used: Unit, findings: Findin
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Whether a version is the one asked for, or later with the same major version."""
+    """True if a version is the one asked for, or later with the same major version."""
     has, needs = numbers(version), numbers(wanted)
     return has[0] == needs[0] and has >= needs

@@ -1,1 +1,1 @@
-"""What names mean: the vocabulary, the scope of each file, written types, callables of torch."""
+"""The meaning of names: the vocabulary, the scope of each file, written types, callables of torch."""

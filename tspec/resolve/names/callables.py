@@ -1,4 +1,4 @@
-"""Whether dotted paths name what torch has."""
+"""Checks that dotted paths name callables that torch has."""
 
 from __future__ import annotations
 

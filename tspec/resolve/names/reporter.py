@@ -9,7 +9,7 @@ from tspec.syntax import nodes
 
 
 class Reporter:
-    """Reports what is wrong with one declaration."""
+    """Reports the errors of one declaration."""
 
     def __init__(self, scope: Scope, findings: Findings) -> None:
         self.scope = scope

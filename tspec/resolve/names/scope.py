@@ -1,4 +1,4 @@
-"""The names that a file sees: its `let`s, those of the modules it uses, and the vocabulary."""
+"""The names that a file sees: its `let`s, those of the modules that it uses, and the vocabulary."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class LetBinding:
 @dataclass(frozen=True)
 class Scope:
     """The names that one file sees.
+
 
     Its vocabulary is declared in the file and in the modules that it uses, directly or through
     others; extensions apply everywhere. Its `let`s are its own and those of the modules that it

@@ -107,7 +107,7 @@ def words_of(of: types.Type | None) -> frozenset[str]:
 
 
 def comparable(left: types.Type, right: types.Type) -> bool:
-    """Whether two values of these types can ever be equal."""
+    """True if two values of these types can ever be equal."""
     left, right = plain(left), plain(right)
     if left == right:
         return True

@@ -32,7 +32,7 @@ class _MergedDeclarations:
     places: dict[tuple[str, str], Place] = field(default_factory=dict)
 
     def is_new(self, kind: str, name: str, place: Place, advice: str) -> bool:
-        """Whether no declaration of that kind and name came before; otherwise a fault is reported."""
+        """True if no declaration of that kind and name came before; otherwise a fault is reported."""
         first = self.places.setdefault((kind, name), place)
         if first == place:
             return True

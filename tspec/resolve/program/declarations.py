@@ -1,4 +1,4 @@
-"""What specs declare besides rules: the vocabulary, and tests."""
+"""The declarations of specs besides rules: the vocabulary, and tests."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class TestRecording:
 class TestDeclaration:
     """A test: the expected violations in a recorded or scripted trace.
 
-    `rules` are the qualified names of the rules that it names, in order; `seen` are those of all
+    `rules` are the qualified names of the rules in the test, in order; `seen` are those of all
     rules that it may name (`all others`).
     """
 

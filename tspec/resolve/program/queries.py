@@ -72,12 +72,12 @@ def of_each_member(part: Part) -> Iterator[r.Ambient]:
 
 
 def names_call(expr: r.Expr) -> bool:
-    """Whether some variable of an expression is a call."""
+    """True if some variable of an expression is a call."""
     return any(isinstance(each.type, CallOf) for each in variables(expr))
 
 
 def reads_entities_only(expr: r.Expr) -> bool:
-    """Whether an expression names an entity, and reads fields of entities and constants alone.
+    """True if an expression names an entity, and reads only fields of entities and constants.
 
     `first(expr)` is then read from the first samples of the subjects (docs/design/semantics.md).
     """
@@ -98,7 +98,9 @@ _MOVING = (
 
 
 def looks_back(expr: r.Expr) -> bool:
-    """Whether an expression needs earlier instances: `previous`, `over`, and `first` but for first samples."""
+    """True if an expression needs earlier instances: `previous`, `over`, and `first` unless it
+    reads first samples.
+    """
     return any(map(_looks_back, expressions(expr)))
 
 

@@ -424,7 +424,7 @@ class Response:
     among: Duration | None = None
 
     def due_whenever(self, other: Response) -> bool:
-        """Whether it is due at least whenever another one is."""
+        """True if the response is due at least whenever `other` is."""
         if self.consecutive is not None:
             return other.consecutive is not None and self.consecutive <= other.consecutive
         if self.frequent is None or self.among is None:
@@ -469,8 +469,8 @@ class Rule:
 class Program:
     """A program: rules in source order, and the vocabulary.
 
-    `rules` are those of the files asked for. Modules that are only `use`d give vocabulary and
-    `let`s, and no rules, unless a pack that is asked for names them.
+    `rules` are those of the requested files. Modules that are only `use`d give vocabulary and
+    `let`s. They give no rules, unless a requested pack names them.
     """
 
     rules: tuple[Rule, ...]

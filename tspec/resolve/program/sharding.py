@@ -36,7 +36,7 @@ class MeshDeclaration:
 
     @property
     def all_axes(self) -> dict[str, int]:
-        """The sizes of all axes, those of regroupings included."""
+        """The sizes of all axes, regroupings included."""
         found = dict(self.axes)
         for _, axes in self.regroups:
             found.update(axes)
@@ -127,8 +127,8 @@ TensorKind = Literal[
 class Placement:
     """The sharding of the tensors of a kind whose canonical name matches a pattern.
 
-    `fits` tests a name. The ranks' tensors are summands over the axes of `partial`, and replicas
-    over those of `replicated`. `when` reads axes and flags as names of the context.
+    `fits` tests a name. The ranks' tensors are partial sums over the axes of `partial`, and
+    replicas over those of `replicated`. `when` reads axes and flags as names of the context.
     """
 
     kind: TensorKind
@@ -141,7 +141,7 @@ class Placement:
     pattern_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def fits(self, name: str) -> bool:
-        """Whether the placement is of tensors of a name."""
+        """True if the placement applies to a tensor's name."""
         return fits(self.pattern, name)
 
     @property
@@ -151,11 +151,11 @@ class Placement:
 
 
 def fits(pattern: str, name: str) -> bool:
-    """Whether a name fits a pattern.
+    """True if a name fits a pattern.
 
     `*` stands for one or more characters of one part of a dotted name; at the beginning of the
-    pattern for one or more parts. It stands for no bracket, so that a further input of a module, as
-    `cross[memory]`, has only a place that names its argument.
+    pattern for one or more parts. It stands for no bracket. A further input of a module, such as
+    `cross[memory]`, is therefore matched only by a pattern that names its argument.
     """
     return re.fullmatch(matching(pattern), name) is not None
 
@@ -169,7 +169,9 @@ def matching(pattern: str) -> str:
 
 
 def splits(shape: Shape | Flat) -> Iterator[Split]:
-    """All cuts of a shape, in the order of its text. Of pieces one after another those of the first stand for all."""
+    """All cuts of a shape, in the order of its text. Consecutive pieces have the same cuts, so
+    those of the first are given.
+    """
     if isinstance(shape, Flat):
         yield from shape.splits
         return
@@ -209,10 +211,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class LayoutDeclaration:
-    """Which piece of each tensor each rank holds.
+    """The piece of each tensor that each rank holds.
 
-    Over the axes of `replicated` ranks hold the same tensors, but where a placement cuts or adds up
-    over them. `flags` are the settings that are on or off and that conditions of placements read.
+    Over the axes of `replicated`, ranks hold the same tensors, unless a placement shards or sums
+    over them. `flags` are the boolean settings that conditions of placements read.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where the clauses of a rule and of a test stand in their files."""
+"""The spans of the clauses of a rule and of a test in their files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tspec.source import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class ClauseSpans:
-    """Where an invariant and its clauses stand. None: the clause is not written."""
+    """The spans of an invariant and its clauses. None: the clause is not written."""
 
     whole: Span = NOWHERE
     subjects: tuple[Span, ...] = ()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long a run is."""
+    """The length of a run."""
 
     count: int
     unit: Literal["step", "epoch"]
@@ -49,7 +49,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Weights are those of a recorded reference; the path is relative to the file."""
+    """The weights of a recorded reference. The path is relative to the file."""
 
     path: str
 
@@ -84,7 +84,7 @@ class Absolute:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How far the reference moves when its inputs are perturbed (TTrace, section 4)."""
+    """The change of the reference when its inputs are perturbed (TTrace, section 4)."""
 
     perturb: Tolerance | None = None
     samples: int | None = None
@@ -111,7 +111,7 @@ class EquivalenceDeclaration:
     """Runs of a training step that must agree.
 
     `reference` and `candidate` are None if all runs come from sweeps. Conditions read settings as
-    names of the context; those of `equal_when` read `reference.NAME` and `candidate.NAME`.
+    names of the context; conditions of `equal_when` read `reference.NAME` and `candidate.NAME`.
     """
 
     name: str

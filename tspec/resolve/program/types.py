@@ -136,7 +136,7 @@ GROUP = Scalar("group")
 DIFFERENCE = Scalar("difference")
 
 
-# --- what a type is about -----------------------------------------------------------------------
+# --- queries on types -----------------------------------------------------------------------------
 
 
 def plain(of: Type) -> Type:
@@ -153,7 +153,7 @@ def item_of(of: Type) -> Type | None:
 
 
 def is_number(of: Type) -> bool:
-    """Whether arithmetic can be done on it."""
+    """True if arithmetic applies to the type."""
     return plain(of) in (INT, FLOAT, SCALAR)
 
 

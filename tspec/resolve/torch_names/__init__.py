@@ -1,4 +1,4 @@
-"""Which names torch has: classes, functions, methods and their parameters, without importing it."""
+"""The names of torch: classes, functions, methods and their parameters, without importing it."""
 
 from __future__ import annotations
 
@@ -34,17 +34,19 @@ def version() -> str:
 
 
 def is_class(path: str) -> bool:
-    """Whether `torch.nn.Conv2d` or `torch.nn.modules.conv.Conv2d` is a class of torch."""
+    """True if a path such as `torch.nn.Conv2d` or `torch.nn.modules.conv.Conv2d` is a class of
+    torch.
+    """
     return _canonical(path) in _names()["classes"]
 
 
 def is_module(path: str) -> bool:
-    """Whether the path is a module of torch, such as `torch.nn.functional`."""
+    """True if the path is a module of torch, such as `torch.nn.functional`."""
     return path in _names()["modules"]
 
 
 def is_callable(path: str) -> bool:
-    """Whether the path is a function, a class, or a method of a class, inherited ones included."""
+    """True if the path is a function, a class, or a method of a class, inherited ones included."""
     return is_class(path) or path in _names()["functions"] or _method(path) is not None
 
 
@@ -60,7 +62,7 @@ def parameters(path: str) -> list[str] | None:
 
 
 def is_subclass(path: str, base: str) -> bool:
-    """Whether a class of torch is another or inherits from it."""
+    """True if a class of torch is `base` or inherits from it."""
     return _canonical(base) in set(_ancestors(_canonical(path)))
 
 

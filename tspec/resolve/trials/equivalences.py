@@ -80,7 +80,7 @@ class _Trial:
 
     @property
     def closed(self) -> bool:
-        """Whether all settings are known: of a layout that is wrong the flags are not."""
+        """True if all settings are known. The flags of a faulty layout are not."""
         return self.layout is not None or not self.clauses(nodes.UsesLayout)
 
     @property

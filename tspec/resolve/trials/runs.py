@@ -1,4 +1,4 @@
-"""What equivalences and replays say alike: how long a run is, and words out of a list."""
+"""Clauses that equivalences and replays share: the length of a run, and words out of a list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tspec.syntax import nodes
 
 
 def lower_length(node: nodes.Quantity, reporter: Reporter) -> Length | None:
-    """How long a run is: so many whole steps or epochs."""
+    """The length of a run in whole steps or epochs. None, with a diagnostic, for any other
+    quantity.
+    """
     if node.unit not in ("step", "epoch"):
         message = f"a run is some steps or epochs long, not {node.unit}s"
         reporter.report("TS0138", message, node)

@@ -26,7 +26,7 @@ _TOLERANCES: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "rtol": (1, ()),
     "atol": (1, ()),
 }
-"""How many values each takes, and which named arguments."""
+"""The number of values that each tolerance takes, and its named arguments."""
 
 
 def lower_tolerance(node: nodes.Expr, reporter: Reporter) -> Tolerance | None:
