@@ -1,4 +1,4 @@
-"""What changed between two sets of rules, as values: one change for each rule or other declaration."""
+"""The changes between two sets of rules, as values: one for each rule or other declaration."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ class DeclarationText:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPart:
-    """One part of a declaration that changed, and which way that alone goes.
+    """One changed part of a declaration, and the direction of that change alone.
 
-    `change` is a relation, or `stricter`, `milder`, `changed` of actions, `accepted`, `withdrawn`
-    of drafts, `added`, `removed` of places, `loosened`, `tightened`, `changed` of clauses of equivalences. A text is empty where there is none.
+    `change` is a relation, or `stricter`, `milder`, `changed` for actions, `accepted`, `withdrawn`
+    for drafts, `added`, `removed` for places, `loosened`, `tightened`, `changed` for clauses of
+    equivalences. A text is empty if that side has none.
     """
 
     part: PartName
@@ -69,7 +70,7 @@ class DeclarationChange:
 
     @property
     def milder_action(self) -> bool:
-        """Whether the rule takes milder actions than before."""
+        """True if the rule takes milder actions than before."""
         return any(part.part == "action" and part.change == "milder" for part in self.parts)
 
 

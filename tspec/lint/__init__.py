@@ -1,4 +1,4 @@
-"""What is likely wrong, or hard to read, in specs that resolve: findings, and their fixes."""
+"""Finds likely errors and hard-to-read parts in specs that resolve, and fixes them."""
 
 from tspec.lint.autofix import FixedFiles as FixedFiles
 from tspec.lint.autofix import autofix as autofix

@@ -38,7 +38,7 @@ class FixedFiles:
 class _FixState:
     texts: dict[Path, str] = field(default_factory=dict)
     refused: set[tuple[str, str, str]] = field(default_factory=set)
-    """Fixes that would change what a rule means: path, code and message of their findings."""
+    """Fixes that would change the meaning of a rule: path, code and message of their findings."""
     fixed: int = 0
 
 

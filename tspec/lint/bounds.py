@@ -94,7 +94,7 @@ _OPPOSITE: dict[str, str] = {
 
 
 def _surely(op: str, left: Bounds, right: Bounds) -> bool:
-    """Whether all numbers within the bounds compare so."""
+    """True if the comparison holds for all numbers within the bounds."""
     match op:
         case "<":
             return left.most < right.least

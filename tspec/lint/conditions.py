@@ -21,7 +21,7 @@ def expressions(rule: Rule) -> Iterator[Expr]:
 
 
 def is_written(expr: Expr) -> bool:
-    """Whether an expression is written as it stands; an inlined `let` has the span of its name."""
+    """True if an expression is written in this place; an inlined `let` has the span of its name."""
     return all(part.span != expr.span for part in children(expr) if isinstance(part, Expr))
 
 
@@ -80,7 +80,7 @@ def bare(source: Source, span: Span) -> Span:
 
 
 def _calls(text: str, place: int) -> bool:
-    """Whether the parenthesis there holds the arguments of a call."""
+    """True if the parenthesis at `place` holds the arguments of a call."""
     before = text[:place].rstrip()
     word = before.rsplit(maxsplit=1)[-1] if before.strip() else ""
     last = before[-1:] if before else ""

@@ -1,4 +1,4 @@
-"""What a lint rule finds: a place, what is wrong there, and a fix if there is only one."""
+"""The finding of a lint rule: its place, the problem there, and a fix if there is only one."""
 
 from __future__ import annotations
 

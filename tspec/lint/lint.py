@@ -15,9 +15,9 @@ from tspec.resolve.load import Loaded
 
 
 def lint(loaded: Loaded, settings: Settings = DEFAULT) -> tuple[LintFinding, ...]:
-    """What lint finds in the files that were asked for by name, by file and place.
+    """The findings of lint in the files asked for by name, sorted by file and place.
 
-    `loaded` has to be without errors. Warnings of loading itself are not among the findings.
+    `loaded` must have no errors. Warnings of loading itself are not among the findings.
     """
     checked = CheckedProgram(loaded, settings)
     found = [

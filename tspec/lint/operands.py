@@ -1,4 +1,4 @@
-"""What conditions read, as far as it decides which rules are worth a question to z3."""
+"""The reads of conditions, used to decide which rules are worth a question to z3."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def entangled(rule: Rule) -> Rule:
 
 
 def something_may_follow(rule: Rule) -> bool:
-    """Whether a part of the rule may follow from the rest, or be constant.
+    """True if a part of the rule may follow from the rest, or be constant.
 
-    That is impossible where no value is read twice: then every part can be false independently,
-    except for bounds, which `bounds.truth` knows. A guard and the guarded read do not count as two,
-    since the verdict would be unknown without the guard.
+    That is impossible if no value is read twice: then every part can be false independently, except
+    for bounds, which `bounds.truth` knows. A guard and the guarded read do not count as two, since
+    the verdict would be unknown without the guard.
     """
     counted: Counter[Expr] = Counter()
     for condition in conditions(rule):

@@ -34,7 +34,7 @@ _ANYTHING = Contains(EventPattern(("anything",)))
 
 
 class Proofs:
-    """Answers about some rules. What z3 cannot decide within its limit is not among them."""
+    """Answers about some rules. Questions that z3 cannot decide within its limit have none."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = rules
@@ -62,7 +62,7 @@ class Proofs:
         return tuple(note for note in self._notes.get(id(rule), ()) if note.kind == kind)
 
     def never(self, rule: Rule, condition: Expr) -> bool:
-        """Whether a condition, read where the rule's `when` is, was proved never to be true."""
+        """True if a condition, in the place of the rule's `when`, was proved never to be true."""
         from tspec.logic import simplify
 
         asked = replace(rule, when=condition, expect=_ANYTHING)
@@ -111,7 +111,7 @@ class Proofs:
 
 
 def _may_replace(strong: Rule, weak: Rule) -> bool:
-    """Whether the weak rule is worth leaving out for the strong one."""
+    """True if the weak rule may be left out in favour of the strong one."""
     return _strongest(strong) >= _strongest(weak) and (weak.draft or not strong.draft)
 
 

@@ -12,7 +12,7 @@ from tspec.lint.finding import LintViolation
 
 @dataclass(frozen=True, slots=True)
 class LintRule:
-    """One lint rule. `name` is in kebab case and says what is wrong; `code` has a page."""
+    """One lint rule. `name` is in kebab case and states the problem; `code` has a page."""
 
     code: str
     name: str

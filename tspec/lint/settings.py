@@ -1,4 +1,4 @@
-"""What a project can choose about lint: which codes, and where a rule begins to be expensive."""
+"""A project's choices about lint: the codes, and the cost from which a rule is expensive."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Settings:
     collectives: float = 1.0
 
     def selects(self, code: str) -> bool:
-        """Whether a code is looked for."""
+        """True if a code is selected."""
         wanted = not self.select or any(code.startswith(each) for each in self.select)
         return wanted and not any(code.startswith(each) for each in self.ignore)
 
     def ignores(self, code: str, path: str) -> bool:
-        """Whether a code does not count in one file."""
+        """True if a code is ignored in one file."""
         shown = Path(path).as_posix()
         return any(
             code.startswith(each)

@@ -1,7 +1,7 @@
 """Shapes: rules compared without their variables and thresholds, and without z3.
 
-Most rules that are alike differ in a threshold only. Those are ordered here by their comparisons;
-z3 is asked about the others.
+Most similar rules differ in a threshold only. Those are ordered here by their comparisons; z3 is
+asked about the others.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def _compared_fields(value: Any) -> Iterator[str]:
 
 
 def stricter(strong: Rule, weak: Rule) -> bool:
-    """Whether one of two rules of one shape is violated wherever the other is, by their thresholds alone."""
+    """True if `strong` is violated wherever `weak` is, by the thresholds of these rules of one
+    shape alone.
+    """
     if strong.across and _when(strong) != _when(weak):
         return False
     due = _follows(weak.when, strong.when)
@@ -94,7 +96,7 @@ def _when(rule: Rule) -> Key:
 
 
 def _follows(one: Expr | None, other: Expr | None) -> bool:
-    """Whether `one` implies `other`, by structure alone; both have the same shape."""
+    """True if `one` implies `other`, by structure alone. Both have the same shape."""
     if one is None or other is None:
         return one is other
     if isinstance(one, rules.And | rules.Or) and isinstance(other, rules.And | rules.Or):

@@ -47,12 +47,12 @@ def of_the_step(rule: Rule) -> list[Expr]:
 
 
 def are_true_at(conditions: Sequence[Expr], step: int) -> bool:
-    """Whether conditions on the step alone are all true in one step."""
+    """True if conditions on the step alone are all true in one step."""
     return all(_value(part, step) for part in conditions)
 
 
 def may_be_due(rule: Rule, every: int) -> bool:
-    """Whether a step divisible by `every` was found in which `when` can be true.
+    """True if a step divisible by `every` was found in which `when` can be true.
 
     The search is incomplete: it tries steps near the numbers in `when`.
     """

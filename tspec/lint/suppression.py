@@ -38,7 +38,7 @@ class Suppression:
     """Why the comment cannot be read as an allowance, or empty."""
 
     def covers(self, finding: LintFinding) -> bool:
-        """Whether it allows a finding."""
+        """True if the comment suppresses a finding."""
         found = finding.diagnostic
         if found.source.path != self.source.path or found.code not in dict(self.codes):
             return False

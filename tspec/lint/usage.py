@@ -8,7 +8,9 @@ from tspec.resolve.outline import Outline
 
 
 def visible(file: Outline, by_module: Mapping[str, Outline]) -> frozenset[str]:
-    """Names of the modules that a file sees: its own, those it uses, and those that these use."""
+    """Names of the modules that a file sees: its own, the modules that it uses, and the modules
+    that these use.
+    """
     found = {file.name}
     pending = [file]
     while pending:

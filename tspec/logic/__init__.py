@@ -1,6 +1,6 @@
-"""Implication, equivalence and simplification of rules: the only room that asks z3.
+"""Implication, equivalence and simplification of rules. No other package calls z3.
 
-An answer is proved or not given. What z3 cannot decide within its limit is left as it is.
+An answer is proved or not given. Rules that z3 cannot decide within its limit are left unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def simplify_program(
 ) -> tuple[Program, tuple[Note, ...]]:
     """Simplify every rule, and drop those that are always idle with the given values.
 
-    The notes name rules that can never fire and those that others imply; these stay.
+    The notes name rules that can never fire and rules that others imply; these are kept.
     """
     found = [simplify(rule, given) for rule in program.rules]
     notes = [note for each in found for note in each.notes]

@@ -1,4 +1,4 @@
-"""Whether one of several conditions over flags and sizes of axes is always true."""
+"""Decides whether one of several conditions over flags and sizes of axes is always true."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tspec.resolve.program.rules import Expr
 
 
 def covered(conditions: Sequence[Expr]) -> QueryResult:
-    """Whether some condition is true for all values of flags and all numbers of ranks."""
+    """Decides whether some condition is true for all values of flags and all numbers of ranks."""
     asked = Questions({})
     met = [asked.encoder.encode(each).true for each in conditions]
     known = []

@@ -345,7 +345,9 @@ class Encoder:
 
 
 def _may_be_no_int(expr: Expr) -> bool:
-    """Whether it rounds a float: that has the type of an int, and is NaN or infinite where the float is."""
+    """True if the expression rounds a float. It then has the type int, and is NaN or infinite if
+    the float is.
+    """
     return any(
         isinstance(part, rules.Function)
         and FUNCTIONS[part.name].result == "int"
@@ -355,7 +357,7 @@ def _may_be_no_int(expr: Expr) -> bool:
 
 
 def _is_a_size(expr: Expr) -> bool:
-    """Whether it is a feature that is never negative, such as a norm, at any time."""
+    """True if the expression is a feature that is never negative, such as a norm, at any time."""
     if isinstance(expr, rules.Old | rules.Previous | rules.First):
         return _is_a_size(expr.value)
     if isinstance(expr, rules.Fold):
@@ -365,7 +367,7 @@ def _is_a_size(expr: Expr) -> bool:
 
 
 def moves(expr: object) -> bool:
-    """Whether an expression may differ between the window's start and its end."""
+    """True if an expression may differ between the window's start and its end."""
     if isinstance(expr, rules.Constant | rules.Variable | rules.WindowCall):
         return False
     if isinstance(expr, rules.Field):

@@ -1,6 +1,6 @@
-"""Which rules say nothing that another rule does not say, and how two versions of a rule compare.
+"""Finds rules that another rule implies, and compares two versions of a rule.
 
-Rules are compared where they are about the same instances: the same subjects, group and window.
+Rules are compared if they are about the same instances: the same subjects, group and window.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO = QueryResult("no")
 
 
 def implies(stronger: Rule, weaker: Rule) -> QueryResult:
-    """Whether the stronger rule is violated wherever the weaker one is.
+    """Decides whether the stronger rule is violated wherever the weaker one is.
 
     Rules about other instances are not compared: then the answer is no, without a witness.
     """
@@ -49,7 +49,7 @@ def implies(stronger: Rule, weaker: Rule) -> QueryResult:
 
 
 def equivalent(first: Rule, second: Rule) -> QueryResult:
-    """Whether two rules give every instance the same verdict.
+    """Decides whether two rules give every instance the same verdict.
 
     The witness is an instance with different verdicts.
     """
@@ -124,7 +124,9 @@ class RuleComparison:
         return self._asked.always(_violated_too(stronger, weaker, self._asked)).yes
 
     def _may_imply(self, stronger: Rule, weaker: Rule) -> bool:
-        """Whether z3 could answer yes: the weaker rule must read what the stronger one reads."""
+        """True if z3 could answer yes: the weaker rule must read the values that the stronger one
+        reads.
+        """
         known = self._reads_of(conditions(weaker))
         given = set(conjuncts(weaker.when))
         start = weaker.window.kind == "during"
@@ -208,7 +210,7 @@ def _in_time(part: object) -> bool:
 
 
 def _window_covers(stronger: Window, weaker: Window) -> bool:
-    """Whether windows are the same, or some of them by thinning."""
+    """True if the weaker windows are the stronger ones, or a thinned subset of them."""
     if replace(stronger, every=None, once=False) != replace(weaker, every=None, once=False):
         return False
     if stronger.once:
@@ -256,7 +258,7 @@ def _plainly(stronger: Rule, weaker: Rule) -> bool:
 
 
 def claim_covers(strong: Claim, weak: Claim) -> bool:
-    """Whether the stronger claim is broken wherever the weaker one is, by their form alone."""
+    """True if the stronger claim is violated wherever the weaker one is, by their form alone."""
     if isinstance(strong, Holds) and isinstance(weak, Holds):
         return set(conjuncts(weak.condition)) <= set(conjuncts(strong.condition))
     if isinstance(strong, Contains) and isinstance(weak, Contains):
@@ -265,7 +267,7 @@ def claim_covers(strong: Claim, weak: Claim) -> bool:
 
 
 def _events_cover(stronger: EventPattern, weaker: EventPattern) -> bool:
-    """Whether each call that matches the stronger pattern matches the weaker one."""
+    """True if each call that matches the stronger pattern matches the weaker one."""
     return set(stronger.events) <= set(weaker.events) and set(weaker.filters) <= set(
         stronger.filters
     )

@@ -25,7 +25,7 @@ class Numbers:
         self.exact = exact
         """Sums and products of floats as IEEE computes them, rounded to the nearest even."""
         self.left_open = False
-        """Whether some sum or product of floats is an unknown function."""
+        """True if some sum or product of floats is encoded as an unknown function."""
         self._products: list[tuple[float, Any, Any]] = []
         """(constant factor, the other factor, the product), in floats."""
         self._sums: list[tuple[float, Any, Any]] = []

@@ -1,4 +1,4 @@
-"""Whether two rules have the same occurrences, and the conditions that thinning and filters put on
+"""Compares the occurrences of two rules, and gives the conditions that thinning and filters put on
 one.
 
 An occurrence is a choice of subjects, a group and a window. Thinning and filters choose among
@@ -21,7 +21,8 @@ OF_CALLS = frozenset({"before", "after", "during"})
 
 
 def same_occurrences(old: Rule, new: Rule) -> bool:
-    """Whether both are about the same occurrences, but for thinning, filters and the edge of a call.
+    """True if both rules are about the same occurrences, except for thinning, filters and the edge
+    of a call.
 
     The rules have the same variables.
     """
@@ -33,7 +34,7 @@ def same_occurrences(old: Rule, new: Rule) -> bool:
         return False
     if old.window.once and new.window.once:
         return same_frame(old, new)
-    if old.across:  # Who has no such window would differ.
+    if old.across:  # The ranks without a window would differ.
         windows = [replace(each.window, every=None, once=False) for each in (old, new)]
         return windows[0] == windows[1] and (
             old.subjects == new.subjects or all(map(_lasts, old.subjects))
@@ -49,7 +50,9 @@ def _lasts(clause: For) -> bool:
 
 
 def other_windows(old: Rule, new: Rule) -> bool:
-    """Whether no window of one is a window of the other: steps and epochs, calls of other events."""
+    """True if no window of one rule is a window of the other: steps and epochs, calls of other
+    events.
+    """
     events = [set(each.window.event.events) if each.window.event else set() for each in (old, new)]
     if all(events):
         return not events[0] & events[1]
@@ -145,7 +148,9 @@ def _filtered(item: Expr, wanted: Filter, vocabulary: Vocabulary) -> Expr:
 
 
 def of_the_window(expr: Expr) -> bool:
-    """Whether it depends on how long the window is: calls in it, batches, what its call returned."""
+    """True if the expression depends on the length of the window: calls in it, batches, the result
+    of its call.
+    """
     return any(
         isinstance(part, rules.Calls | rules.LastCall)
         or (isinstance(part, rules.Subjects) and part.kind in PASSING)

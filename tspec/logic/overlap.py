@@ -1,4 +1,6 @@
-"""Which questions are worth asking: a condition whose reads occur once and have no bounds follows from nothing."""
+"""Selects the questions worth asking. A condition whose reads occur once and have no bounds follows
+from nothing.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,20 @@ def reads(conditions: Sequence[Expr]) -> Counter[Expr]:
 
 
 def may_be_decided(conditions: Sequence[Expr], given: Mapping[str, object]) -> bool:
-    """Whether they may be true, or false, in all situations: reads that repeat or are bounded."""
+    """True if the conditions may be true, or false, in all situations: their reads repeat or are
+    bounded.
+    """
     found = reads(conditions)
     return not found or max(found.values()) > 1 or any(_bounded(each, given) for each in found)
 
 
 def may_follow(part: Expr, rest: Sequence[Expr], given: Mapping[str, object]) -> bool:
-    """Whether a part may follow from the rest of a rule, or be constant by itself."""
+    """True if a part may follow from the rest of a rule, or be constant by itself."""
     return bool(reads((part,)).keys() & reads(rest).keys()) or may_be_decided((part,), given)
 
 
 def _bounded(read: Expr, given: Mapping[str, object]) -> bool:
-    """Whether z3 has constraints on its value."""
+    """True if z3 has constraints on the value of a read."""
     match read:
         case rules.Ambient(name=name):
             return name in ALWAYS or name in given

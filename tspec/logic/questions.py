@@ -28,7 +28,7 @@ class QueryResult:
 
     @property
     def yes(self) -> bool:
-        """It was proved."""
+        """True if the claim was proved."""
         return self.answer == "yes"
 
 
@@ -42,7 +42,9 @@ class Questions:
         self._told = 0
 
     def always(self, claim: z3.BoolRef, witness: bool = False) -> QueryResult:
-        """Whether a formula holds in every situation; with `witness`, a counterexample."""
+        """Decides whether a formula holds in every situation; with `witness`, gives a
+        counterexample.
+        """
         axioms = self.encoder.axioms
         solver = self._solver
         solver.set("rlimit", self.limit)

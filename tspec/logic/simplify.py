@@ -114,7 +114,7 @@ def _ambient(rule: Rule, given: Given) -> dict[str, bool | int | str]:
 
 
 def _never(rule: Rule, given: Given, asked: Questions) -> Simplified | None:
-    """Whether it is never due, or never violated when it is due."""
+    """The simplified rule if it is never due, or never violated when due. None otherwise."""
     if rule.when is not None and may_be_decided((rule.when,), given):
         if _is_never_true(rule, Questions({}) if given else asked):
             return Simplified(rule, (Note("never due", rule),))

@@ -42,7 +42,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceAnswer:
-    """Whether a situation is violated for one rule and not for the other; `no` is proved."""
+    """The answer whether a situation violates one rule and not the other. `no` is proved."""
 
     answer: Answer
     situation: Situation | None = None

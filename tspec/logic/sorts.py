@@ -1,4 +1,4 @@
-"""How types and constants of the language are written in z3."""
+"""The types and constants of the language in z3."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Whether the pieces of a cut dimension tile it, for sizes and numbers of ranks as symbols.
+"""Decides whether the pieces of a cut dimension tile it, with sizes and numbers of ranks as
+symbols.
 
-A cut declares that what it cuts is divisible by its number of pieces; of a padded size that is not
-taken on trust, but has to follow from the padding. With that, z3 is asked of each cut: is there an
-index that no rank holds? One that two ranks hold? And of each product of sizes: does each index
-have exactly one place? Sizes and numbers of ranks are at least 1 and otherwise free.
+A cut declares that the size is divisible by its number of pieces. For a padded size this is not
+assumed: it has to follow from the padding. Then z3 is asked about each cut: is there an index that
+no rank holds, or that two ranks hold? About each product of sizes it is asked: does each index have
+exactly one place? Sizes and numbers of ranks are at least 1 and otherwise free.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ Holds = Callable[[z3.ArithRef], z3.BoolRef]
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """Whether pieces tile a dimension: each index is on exactly one of the ranks that cut it.
+    """The answer whether pieces tile a dimension: each index is on exactly one of the ranks that
+    cut it.
 
-    With `no`: no rank holds `index` when sizes and axes have the values of `sizes`.
+    With `no`: no rank holds `index` if sizes and axes have the values of `sizes`.
     """
 
     answer: Answer
@@ -37,7 +39,7 @@ class Tiling:
 
 
 def tiling(dimension: Dimension) -> Tiling:
-    """Whether the pieces of a dimension tile it: proved, refuted with an index, or unknown."""
+    """Decides whether the pieces of a dimension tile it: proved, refuted with an index, or unknown."""
     for found in _Dimension().tilings(dimension):
         if found.answer != "yes":
             return found
@@ -133,7 +135,7 @@ class _Dimension:
         return self._term(factor) if isinstance(factor, int | str) else factor
 
     def _tiles(self, split: Split, ranks: z3.ArithRef) -> Tiling:
-        """Whether each index is held by one rank and by no other, for pieces of any one length."""
+        """Decides whether each index is held by exactly one rank, for pieces of any one length."""
         length, index = self._fresh(), self._index()
         first, second = z3.Ints("first second", self.context)
         pieces = ranks if split.order == "contiguous" else 2 * ranks
@@ -149,7 +151,8 @@ class _Dimension:
         return Tiling("yes")
 
     def _product(self) -> Tiling:
-        """Whether each index of a product of two sizes has one place, and each place one index.
+        """Decides whether each index of a product of two sizes has one place, and each place one
+        index.
 
         A product of more sizes is a product of two; the first of these is a product itself.
         """
@@ -162,7 +165,8 @@ class _Dimension:
         return Tiling("yes" if proved else "unknown")
 
     def _sum(self) -> Tiling:
-        """Whether each index of a sum of two sizes is in exactly one of them, at one place there.
+        """Decides whether each index of a sum of two sizes is in exactly one of them, at one place
+        there.
 
         A sum of more sizes is a sum of two. The same axes cut all of them, so the ranks of a part
         are those of the dimension.
@@ -205,7 +209,9 @@ class _Dimension:
         return z3.Int(f"index{next(self._numbers)}", self.context)
 
     def _ask(self, *wrong: z3.BoolRef) -> tuple[z3.CheckSatResult, z3.ModelRef | None]:
-        """Whether a counterexample is possible with the facts about the sizes."""
+        """The solver's answer for a counterexample under the facts about the sizes, and its model
+        if there is one.
+        """
         solver = z3.Solver(ctx=self.context)
         solver.set("rlimit", LIMIT)
         solver.add(*self.facts, *wrong)
@@ -214,7 +220,7 @@ class _Dimension:
 
 
 def _holder(split: Split, ranks: z3.ArithRef, length: z3.ArithRef, index: z3.ArithRef) -> Holds:
-    """Whether a rank holds an index: what `Split` means."""
+    """A formula that is true if a rank holds an index, as `Split` defines it."""
 
     def in_piece(piece: z3.ArithRef) -> z3.BoolRef:
         return z3.And(piece * length <= index, index < piece * length + length)

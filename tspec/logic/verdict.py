@@ -14,7 +14,9 @@ from tspec.source import NOWHERE
 
 @dataclass(frozen=True, slots=True)
 class VerdictFormulas:
-    """When an instance holds, is violated, is idle; else it is unknown."""
+    """The conditions under which an instance holds, is violated, and is idle. Otherwise it is
+    unknown.
+    """
 
     holds: z3.BoolRef
     violated: z3.BoolRef

@@ -1,4 +1,6 @@
-"""When two versions of a rule are violated, in z3: what each reads, and which reads are the same."""
+"""The conditions in z3 under which two versions of a rule are violated: the reads of each, and the
+reads that are the same.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class RuleVersions:
         self.facts += self._since_when()
 
     def _members(self) -> int:
-        """Two members show what a group can do; a third one may not know its `when`."""
+        """The number of members of a group. Two show all that a group can do; a third one may not
+        know its `when`.
+        """
         old, new = self.rules["old"], self.rules["new"]
         if not old.across:
             return 1
@@ -95,7 +99,7 @@ class RuleVersions:
         return z3.And(*window, self._group_violated(has, dues, failed))
 
     def _counted(self, rule: Rule, encoder: Encoder, has: z3.BoolRef) -> Iterator[z3.BoolRef]:
-        """Where there is a subject, there is one of its kind at the window's end."""
+        """Constraints that a subject is counted among the subjects of its kind at the window's end."""
         if len(self._kinds) > 1:
             return
         kinds = {
@@ -191,13 +195,13 @@ class RuleVersions:
         return self.claims[key]
 
     def _returns(self, rule: Rule, member: int) -> z3.BoolRef:
-        """Whether the window has an end; an instant after a call is there only if it returned."""
+        """True if the window has an end. An instant after a call exists only if the call returned."""
         if rule.window.kind == "before":
             return z3.BoolVal(True, self.base.context)
         return self._flag(f"returns {member}")
 
     def _there(self, rule: Rule) -> z3.BoolRef:
-        """Whether the subjects exist at the edge of the call at which the rule chooses them."""
+        """True if the subjects exist at the edge of the call at which the rule chooses them."""
         if len(self._kinds) == 1 or not rule.subjects:
             return z3.BoolVal(True, self.base.context)
         return self._flag(f"there {'start' if rule.window.kind == 'before' else 'end'}")

@@ -1,7 +1,7 @@
-"""Whether one rule is violated where another one is not: proved, or shown by a situation.
+"""Decides whether one rule is violated where another one is not: proved, or shown by a situation.
 
-Where sums and products are left open, a situation may be impossible in a job. The caller evaluates
-it first, and reports the actual results (`learn`).
+If sums and products are left open, a situation may be impossible in a job. The caller evaluates it
+first, and reports the actual results (`learn`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RulePair:
         self.limit = limit
         self._solver = z3.Solver(ctx=self.versions.base.context)
         self._facts: list[z3.BoolRef] = []
-        """What sums and products were found to be."""
+        """The known results of sums and products."""
         self._left_out: Mapping[Side, list[z3.BoolRef]] = {"old": [], "new": []}
 
     @property
@@ -56,22 +56,24 @@ class RulePair:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """What their names stand for."""
+        """The vocabulary of the names in both rules."""
         return self.versions.vocabulary
 
     @property
     def comparable(self) -> bool:
-        """Whether both are about the same occurrences, but for thinning, filters and edges."""
+        """True if both rules are about the same occurrences, except for thinning, filters and
+        edges.
+        """
         return self.versions.comparable
 
     @property
     def other_windows(self) -> bool:
-        """Whether no window of one is a window of the other."""
+        """True if no window of one rule is a window of the other."""
         return self.versions.other_windows
 
     @property
     def members(self) -> int:
-        """How many members of a group a situation has."""
+        """The number of members of a group in a situation."""
         return self.versions.members
 
     # --- questions ------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ class RulePair:
                         yield first.value == found.value
 
     def _history(self) -> int:
-        """How many steps before this one are read."""
+        """The number of earlier steps that are read."""
         found = [0]
         for rule in self.rules.values():
             for part in parts(rule):
@@ -213,7 +215,7 @@ class RulePair:
 
     @property
     def open(self) -> bool:
-        """Whether something is left open that could be asked exactly: sums and products of floats."""
+        """True if sums or products of floats are left open and could be asked exactly."""
         return not self.exact and self.versions.base.numbers.left_open
 
     def rule_out(self, situation: Situation, side: Side) -> bool:

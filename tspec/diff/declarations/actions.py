@@ -1,4 +1,4 @@
-"""Which of two lists of actions is stricter. Actions are no part of the relation of two rules."""
+"""Compares the severity of two lists of actions. Actions are no part of the relation of two rules."""
 
 from __future__ import annotations
 

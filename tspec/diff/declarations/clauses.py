@@ -1,4 +1,4 @@
-"""The clauses of a rule as text: what the parts of a change show."""
+"""The clauses of a rule as text, as shown in the parts of a change."""
 
 from __future__ import annotations
 

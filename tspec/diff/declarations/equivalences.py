@@ -32,7 +32,7 @@ def changed_clauses(
 
 
 def relation(parts: Sequence[ChangedPart]) -> ChangeKind:
-    """The direction of an equivalence's change, from those of its clauses."""
+    """The direction of an equivalence's change, from the directions of its clauses."""
     match sorted({each.change for each in parts if each.part not in TELLS_NOTHING_ELSE}):
         case []:
             return "equivalent"
@@ -54,7 +54,8 @@ def _changes(
     yield "reference", "reference", _same(_settings(old.reference), _settings(new.reference))
     yield "candidate", "candidate", _same(_settings(old.candidate), _settings(new.candidate))
     yield from _of_sweeps(old, new)
-    # Fewer conditions, more configurations: what is compared grows. Of pairs that have to agree likewise.
+    # Fewer conditions allow more configurations, so more is compared. The same applies to pairs
+    # that have to agree.
     yield "require", "require", _of_sets(_conditions(new.require), _conditions(old.require))
     pairs = _conditions(new.equal_when), _conditions(old.equal_when)
     yield "equal when", "equal when", _of_sets(*pairs)

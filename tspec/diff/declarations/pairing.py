@@ -33,7 +33,7 @@ def body(rule: Rule) -> Hashable:
 
 
 def same_body(old: Rule, new: Rule) -> bool:
-    """Whether two bodies are equal, apart from the names of rules and variables."""
+    """True if two bodies are equal, apart from the names of rules and variables."""
     names = [[each.variable for each in rule.subjects] for rule in (old, new)]
     if names[0] == names[1]:
         return (old.subjects, old.across, old.window, old.when, old.expect) == (

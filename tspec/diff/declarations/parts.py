@@ -1,4 +1,4 @@
-"""Which parts of a rule changed, and which way each of them goes by itself."""
+"""The changed parts of a rule, and the direction of each change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of two tolerances of an equivalence allows more."""
+"""Compares two tolerances of an equivalence: which one allows more."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ChangedNames:
 
 
 def changed_names(old: Vocabulary, new: Vocabulary) -> ChangedNames:
-    """Compare what is declared on both sides under one name."""
+    """Compare the declarations that both sides have under one name."""
     before, after = dict(_declarations(old)), dict(_declarations(new))
     shared = before.keys() & after.keys()
     return ChangedNames(frozenset(name for name in shared if before[name] != after[name]))

@@ -32,7 +32,7 @@ changed.
 
 
 def heading(change: DeclarationChange) -> str:
-    """What changed, in a few words: `loosened`, `milder action`."""
+    """The change in a few words: `loosened`, `milder action`."""
     changed = {(part.part, part.change) for part in change.parts}
     if change.change != "equivalent":
         return change.change
@@ -40,7 +40,7 @@ def heading(change: DeclarationChange) -> str:
 
 
 def _action(change: DeclarationChange) -> str:
-    """How the action changed: `stricter`, `milder` or `changed`; empty if it did not."""
+    """The change of the action: `stricter`, `milder` or `changed`; empty if it is unchanged."""
     return next((part.change for part in change.parts if part.part == "action"), "")
 
 

@@ -1,4 +1,4 @@
-"""What `tspec diff` is asked to compare: files, folders, modules, git revisions, or git's own call."""
+"""Reads the arguments of `tspec diff`: files, folders, modules, git revisions, or git's own call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sides:
 
 
 def is_drivers_call(arguments: Sequence[str]) -> bool:
-    """Whether git calls, as its external diff driver."""
+    """True if git calls tspec as its external diff driver."""
     return len(arguments) in DRIVER_ARGUMENTS and all(
         mode == "." or (mode.isdigit() and len(mode) == 6) for mode in (arguments[3], arguments[6])
     )
@@ -112,7 +112,9 @@ def _range(word: str, paths: Sequence[str]) -> Sides:
 
 
 def _of_revisions(old: str, new: str | None, paths: Sequence[str]) -> Sides:
-    """Each side with the files and modules of its revision; `new` None is what lies in the folder."""
+    """The two sides, each with the files and modules of its revision. For `new` None, it is the
+    working folder.
+    """
     top = repository()
     with ExitStack() as stack:
         places = []

@@ -1,7 +1,7 @@
 """The specs of a git revision, read with git itself.
 
-git is only asked to read objects. What a repository's configuration could make it run is turned
-off: pagers, hooks, file monitors, and fetching of missing objects.
+git is only asked to read objects. Everything that a repository's configuration could make it run is
+turned off: pagers, hooks, file monitors, and fetching of missing objects.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How two versions of a rule are related, and the job that shows a difference."""
+"""The relation of two versions of a rule, and a job that shows a difference."""

@@ -59,10 +59,11 @@ class Construction:
                 later.append((read, value))
                 continue
             left += [] if self._try(read, value) else [read]
-        # What is folded over less is folded over more too, which has to fill the rest.
+        # Folds over fewer values come first. A fold over more values contains them and has to fill
+        # the rest.
         for read, value in sorted(later, key=lambda each: _length(each[0].expr)):
             left += [] if self._try(read, value) else [read]
-        # What has nothing before it comes first.
+        # Violated claims come first: the last call of a violated order must have no call before it.
         for claim, met in sorted(self.situation.claims.items(), key=lambda each: each[1] is True):
             for rank in range(self.job.members):
                 self._claim(claim, met, WindowEdge(rank))
@@ -151,7 +152,7 @@ class Construction:
     def _miss(self, fold: Fold, why: Missing, at: WindowEdge) -> None:
         if why is Missing.ABSENT:
             raise CannotConstruct
-        # What a fold lacks is one of its values: not recorded.
+        # A fold is unknown because one of its values is not recorded.
         if fold.scope == "time" and self.job.earlier == 0:
             return
         if fold.scope != "list":

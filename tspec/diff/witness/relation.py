@@ -47,7 +47,7 @@ class RuleRelation:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Whether a situation violates one rule only; None if that is not known."""
+    """True if a situation violates one rule only; None if that is unknown."""
 
     differs: bool | None
     witness: Witness | None = None
@@ -100,7 +100,9 @@ class _Pairs:
 
 
 def _only(side: Side, pairs: _Pairs, shown: bool) -> _Direction:
-    """Whether a situation violates this side's rule only: first with sums left open, then in IEEE arithmetic."""
+    """Searches for a situation that violates this side's rule only: first with sums left open, then
+    in IEEE arithmetic.
+    """
     unsure: Witness | None = None
     for exact in (False, True):
         pair = pairs.exact if exact else pairs.open

@@ -56,7 +56,7 @@ def plain_situations(pair: RulePair, situation: Situation) -> Iterator[Situation
 
 
 def is_odd(value: Known) -> bool:
-    """Whether a number has many digits."""
+    """True if a number has many digits."""
     return isinstance(value, float) and math.isfinite(value) and len(repr(value)) > 6
 
 

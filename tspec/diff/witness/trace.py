@@ -110,7 +110,7 @@ class _RankWriter:
         step, epoch = self.context.step, self.context.epoch
         spans = [("step", step), ("epoch", epoch), ("microbatch", self.context.microbatch)]
         own = self.job.rule.window.span
-        if own == "epoch":  # It closes where the next opens, and reads what was last written.
+        if own == "epoch":  # An epoch closes when the next one opens, and reads the last samples.
             spans = [spans[1], spans[0], spans[2]]
         for span, index in spans:
             if span != "epoch" or new_epoch:
@@ -169,7 +169,9 @@ class _RankWriter:
             self._sample(kind, own, fields)
 
     def _fields(self, subject: Subject, at: WindowEdge) -> Mapping[str, Value]:
-        """The fields at a position. An earlier window has those of the last where it has none of its own."""
+        """The fields at a position. An earlier window takes the fields that it lacks from the last
+        window.
+        """
         own = self.job.state.get(at, {}).get(subject, {})
         if at.window == 0:
             return own

@@ -82,7 +82,7 @@ def attempt(
 
 
 def _independent(taken: Sequence[SituationRead], situation: Situation) -> bool:
-    """Whether no other read shares an operand with the reads that placeholders replaced."""
+    """True if no other read shares an operand with the reads that placeholders replaced."""
     below = [
         {part for part in walk(read.expr) if isinstance(part, rules.Ambient | rules.Field)}
         for read in situation.reads
@@ -152,7 +152,7 @@ class _Difference:
     frames: Mapping[Side, tuple[EvaluationContext, ...]]
     said: Mapping[Side, str]
     last: bool
-    """It is the last instance, for which the job was made."""
+    """True for the last instance, for which the job was made."""
 
 
 def _difference(
@@ -213,7 +213,7 @@ def _verdict(rule: Rule, instance: GroupInstance) -> str:
     return found.verdict
 
 
-# --- what is shown ------------------------------------------------------------------------------
+# --- shown values -------------------------------------------------------------------------------
 
 
 def unconfirmed(situation: Situation, side: Side) -> Witness:
@@ -282,7 +282,7 @@ def _step_first(values: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _is_shown(read: SituationRead, situation: Situation) -> bool:
-    """Whether a read is shown; a subject is not if something is read of it."""
+    """True if a read is shown. A subject is left out if a field of it is read."""
     if isinstance(read.expr, rules.Variable | rules.WindowCall):
         return False
     subject = isinstance(situation.reads[read], SubjectIdentity | OpaqueValue)

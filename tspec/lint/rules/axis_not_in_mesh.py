@@ -30,7 +30,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _axes(checked: CheckedProgram) -> frozenset[str]:
-    """The axes of all meshes, those of other factorisations included."""
+    """The axes of all meshes, regroupings included."""
     found: set[str] = set()
     for mesh in checked.program.meshes:
         found.update(axis for axis, _ in mesh.axes)

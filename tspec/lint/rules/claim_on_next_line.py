@@ -22,7 +22,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
         text = rule.source.slice(expect)
         joined = " ".join(text.split())
         if "\n" not in text or "//" in text or len(joined) + INDENT > WIDTH:
-            continue  # The formatter breaks what is too long for a line.
+            continue  # The formatter breaks a claim that is too long for a line.
         word = expect.start + text.index("before", text.index("\n"))
         message = "this reads like a window, and is the claim that one call comes before another"
         hint = "write it on one line, or put the window above `expect`"

@@ -42,7 +42,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _is_of_bools(found: Compare) -> bool:
-    """Whether both sides are known to be bools.
+    """True if both sides are known to be bools.
 
     The type of an attribute is known only in the recording; an optional may be absent.
     """

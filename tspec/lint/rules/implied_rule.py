@@ -13,7 +13,7 @@ from tspec.lint.rule import LintRule
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for weak, strong in checked.proofs.implied:
         if (weak, strong) in checked.proofs.repeated:
-            continue  # That is a finding of its own.
+            continue  # Another lint rule reports repeated rules.
         message = f"`{weak.name}` says nothing that `{strong.name}` does not say"
         there = Related(strong.span, "wherever it is violated, this one is", strong.source)
         yield about(weak, message, hint="leave it out, or make it say more", related=(there,))

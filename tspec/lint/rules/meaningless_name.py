@@ -1,4 +1,4 @@
-"""TS0452: a name that does not say what has to be true."""
+"""TS0452: a name that does not state the rule's claim."""
 
 from __future__ import annotations
 

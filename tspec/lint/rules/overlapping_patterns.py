@@ -29,7 +29,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _exclude(first: Placement, second: Placement) -> bool:
-    """Whether at most one of the two applies: each has its `when`, or the second covers the
+    """True if at most one of the two applies: each has its `when`, or the second covers the
     remaining cases.
     """
     if first.when is not None and second.when is not None and first.when != second.when:

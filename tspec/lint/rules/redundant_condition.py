@@ -29,7 +29,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
 
 
 def _part(written: tuple[Expr, ...], shown: str) -> Expr | None:
-    """The last part of the rule's conditions with that text, which is the one that was dropped.
+    """The last part of the rule's conditions with the text of the dropped part.
 
     A part of an inlined `let` is not written in the rule, and other rules may need it.
     """

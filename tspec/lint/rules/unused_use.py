@@ -15,7 +15,7 @@ from tspec.source import Span
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for file in checked.files:
         if file.is_pack:
-            continue  # It uses modules for their rules.
+            continue  # A pack uses modules for their rules.
         read = {name for declared in file.declarations for name in declared.reads}
         for place, use in enumerate(file.uses):
             if use in file.uses[:place]:

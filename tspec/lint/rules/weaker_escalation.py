@@ -15,7 +15,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
     for rule in checked.rules:
         spans = rule.spans.responses
         if len(spans) != len(rule.responses) or rule.draft:
-            continue  # Somebody sets elsewhere what the rule does.
+            continue  # The actions of this rule are set elsewhere, or it is a draft.
         for place, response in enumerate(rule.responses):
             others = rule.responses[:place] + rule.responses[place + 1 :]
             over = next((each for each in others if _hides(each, response)), None)
