@@ -1,4 +1,6 @@
-"""Which axes drafts speak of: what is the same along several of them is the same over all ranks that these join."""
+"""Selects the axes that drafts name. Values that are the same along several axes are the same over
+all ranks that these join.
+"""
 
 from __future__ import annotations
 

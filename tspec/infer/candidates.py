@@ -46,7 +46,7 @@ def resolve_each(
 
 
 def _owners(blocks: Mapping[str, str], before: int) -> dict[int, str]:
-    """Which block each line belongs to; `before` lines stand above the first."""
+    """Line number -> the name of its block. `before` lines stand above the first block."""
     owners: dict[int, str] = {}
     for name, text in blocks.items():
         for _ in text.splitlines():

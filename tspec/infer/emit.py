@@ -89,7 +89,9 @@ def name_of(draft: Draft) -> str:
 
 
 def _condition(draft: Draft) -> str:
-    """Its precondition, but for sampling, and for the guard that what the claim reads is present."""
+    """The draft's precondition without sampling, and without the guard that the value in the claim
+    is present.
+    """
     when = unsampled(draft.when) or ""
     guard = re.match(r"present\(([\w.]+)\)( and |$)", when)
     return when[guard.end() :] if guard and guard[1] in draft.claim.expect else when

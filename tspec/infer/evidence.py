@@ -1,7 +1,8 @@
-"""How often each claim and each condition was true: every one is a rule, and the checker decides them.
+"""Counts the instances in which each claim and each condition was true. Each is a rule, and the
+checker decides it.
 
-Inference has no reading of the language of its own: candidates are invariants like any other, the columnar
-checker decides them over each run with its queries, and what comes back is turned into one bitset a column.
+Inference does not interpret the language itself. Candidates are ordinary invariants, the columnar
+checker decides them over each run with its queries, and each column of its result becomes a bitset.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class RuleHead:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One candidate: a head, what is expected under it, and the relation that proposed it."""
+    """One candidate: a head, the claim under it, and the relation that proposed it."""
 
     relation: str
     head: RuleHead
@@ -55,7 +55,9 @@ class Claim:
     guard: str | None = None
     """A condition without which the claim would not type, such as `present(p.grad)`, or would say less."""
     surprise: int = 1
-    """How informative the claim is: 3 for one that most faulty code breaks, 1 for an obvious one."""
+    """The information of the claim: 3 for a claim that most faulty code breaks, 1 for an obvious
+    one.
+    """
     witness: str | None = None
     """A condition that must have been seen where the claim holds: without it the claim is vacuous."""
     distinguishes: bool = False

@@ -1,6 +1,7 @@
-"""Which events are calls of a training loop: of these, number and order mean the same in every program.
+"""Selects the events that a training loop calls. Their number and order mean the same in every
+program.
 
-How often a model multiplies, embeds or drops out in a step is its architecture's affair.
+The number of multiplications, embeddings or dropouts in a step depends on the model's architecture.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ from tspec.infer.survey import SeenEvent, Survey
 
 
 def calls_of_the_loop(survey: Survey) -> tuple[SeenEvent, ...]:
-    """Events of the training loop that occurred, and those that a vocabulary of the user's declares."""
+    """The events of the training loop that occurred, and those that a user's vocabulary declares."""
     return tuple(
         event for event in survey.events if is_of_the_loop(event) and not is_inner(survey, event)
     )
 
 
 def is_of_the_loop(event: SeenEvent) -> bool:
-    """It is one of the loop's calls, or one that a user found worth declaring."""
+    """True if the event is a call of the loop, or declared by a user."""
     return roles_of(event.name).in_loop != "no" or is_of_the_user(event)
 
 
 def is_inner(survey: Survey, event: SeenEvent) -> bool:
-    """Whether it is an update within that of a framework: one for each of its optimizers, or none
-    if the step is skipped.
+    """True if the event is an update within a framework's update: one for each of its optimizers,
+    or none if the step is skipped.
     """
     return roles_of(event.name).updates and event.name != update_of(survey)
 
@@ -35,5 +36,5 @@ def is_once_a_step(event: SeenEvent) -> bool:
 
 
 def is_of_the_user(event: SeenEvent) -> bool:
-    """It is declared by no module of the standard library."""
+    """True if no module of the standard library declares the event."""
     return not event.declaration.module.startswith("std.")

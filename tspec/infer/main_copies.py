@@ -15,7 +15,9 @@ UPDATE = "update"
 REDUCTION = "finalize_grads"
 
 UNCOMPARED = ("grad", "shard")
-"""Where main gradients are kept, `grad` is a second name of them or nothing. `shard` is a part of `data`."""
+"""Fields without a comparison of their own if main gradients are kept: `grad` is then a second name
+of them or empty, and `shard` is a part of `data`.
+"""
 
 EXPERTS_AXIS = "expert_dp"
 """The ranks that hold copies of the same experts."""
@@ -38,9 +40,11 @@ def compared(survey: Survey, kind: SeenKind, field: str) -> bool:
 
 
 def window(survey: Survey, field: str) -> str | None:
-    """When a parameter's tensor is the same on its replicas; None where the framework has no events of its own.
+    """The window in which a parameter's tensor is the same on its replicas. None if the framework
+    has no events of its own.
 
-    A main gradient is from its reduction on. What an update made may have to be gathered after it.
+    A main gradient is the same from its reduction on. The result of an update may still have to be
+    gathered.
     """
     if field == MAIN_GRAD and _has(survey, REDUCTION):
         return f"after {REDUCTION}"

@@ -19,7 +19,7 @@ class Extent:
 
     @property
     def width(self) -> float:
-        """How far they lie apart."""
+        """The difference of the two numbers."""
         return self.high - self.low
 
 

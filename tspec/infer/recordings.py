@@ -1,4 +1,6 @@
-"""Which recordings to infer from: one that is given twice counts once, and one that is cut off is named."""
+"""Selects the recordings to infer from. A repeated recording counts once, and an incomplete one is
+noted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class Recordings:
 
 
 def examine(runs: Sequence[Path]) -> Recordings:
-    """Leave out repetitions, and note what is incomplete. Raises TraceError for a folder without a trace."""
+    """Leave out repetitions, and note incomplete recordings. Raises TraceError for a folder without
+    a trace.
+    """
     kept: list[Path] = []
     notes: list[str] = []
     for run in runs:

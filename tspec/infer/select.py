@@ -33,11 +33,11 @@ def reduce_sequences(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
 
 def prefer_exact(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """Drop `contains E` where the number of calls of E is known, and weaker forms of one claim.
+    """Drop `contains E` if the number of calls of E is known, and weaker forms of one claim.
 
-    A tensor that changes only in the optimizer needs no second rule that it changes only in a forward;
-    a pair of conditions that differ only in a class keeps the general one; and what is in every step
-    is in every epoch.
+    A tensor that changes only in the optimizer needs no second rule that it changes only in a
+    forward. A pair of conditions that differ only in a class keeps the general one. A call in every
+    step is in every epoch too.
     """
     counted = {
         (d.claim.head, d.claim.expect) for d in drafts if d.claim.expect.startswith("count(calls(")

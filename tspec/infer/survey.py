@@ -32,16 +32,16 @@ class SeenEvent:
     fields: frozenset[str]
     """Fields that were recorded."""
     floating: frozenset[str] = frozenset()
-    """Those that were tensors of a floating dtype: of others `finite` says nothing."""
+    """The fields that were tensors of a floating dtype. `finite` tells nothing about others."""
 
     @property
     def name(self) -> str:
-        """As rules name it."""
+        """The event's name in rules."""
         return self.declaration.name
 
     @property
     def landmark(self) -> bool:
-        """It happens seldom enough for its order and its effects to mean something."""
+        """True if the event is rare enough for its order and its effects to mean something."""
         return 0 < self.per_step <= RARE
 
 

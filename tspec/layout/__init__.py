@@ -1,1 +1,1 @@
-"""Which piece of each tensor each rank holds: exact index sets, faults of layouts, pictures."""
+"""The piece of each tensor that each rank holds: exact index sets, faults of layouts, pictures."""

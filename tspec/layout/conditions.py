@@ -15,7 +15,7 @@ _RECKON = {"+": add, "-": sub, "*": mul}
 
 
 def is_true(condition: Expr | None, known: Mapping[str, Value]) -> bool:
-    """Whether a condition holds. A setting that is not known is false, as a flag that is off."""
+    """True if a condition holds. An unknown setting is false, like a flag that is off."""
     return condition is None or bool(_value(condition, known))
 
 

@@ -133,7 +133,7 @@ def _alike(
     layouts: tuple[LayoutDeclaration, LayoutDeclaration],
     pair: tuple[Placement | None, Placement | None],
 ) -> bool:
-    """Whether two places say the same of a tensor."""
+    """True if two placements mean the same for a tensor."""
     old, new = pair
     if old is None or new is None:
         return old is new
@@ -164,7 +164,7 @@ def _alike(
 def _same_pieces(
     layouts: tuple[LayoutDeclaration, LayoutDeclaration], shapes: tuple[Shape, Shape], factor: int
 ) -> bool:
-    """Whether ranks at one place of a mesh hold the same, with axes `factor` times as large."""
+    """True if ranks at one place of a mesh hold the same pieces, with axes `factor` times as large."""
     axes = layouts[0].mesh.all_axes | layouts[1].mesh.all_axes
     axes = {axis: size * factor for axis, size in axes.items()}
     shared = dict(layouts[1].dims.sizes) if layouts[1].dims else {}

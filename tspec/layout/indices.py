@@ -18,7 +18,7 @@ class StridedBlocks:
 
     @property
     def number(self) -> int:
-        """How many indices there are."""
+        """The number of indices."""
         return self.length * self.count
 
     def __iter__(self) -> Iterator[int]:
@@ -30,11 +30,11 @@ class StridedBlocks:
         return 0 <= block < self.count and place < self.length
 
     def starts(self) -> Iterator[int]:
-        """Where each block begins."""
+        """The first index of each block."""
         return (self.start + block * self.stride for block in range(self.count))
 
     def below(self, limit: int) -> int:
-        """How many of the indices are less than a number."""
+        """The number of indices that are less than `limit`."""
         if self.count == 1 or self.stride == 0:
             return min(max(limit - self.start, 0), self.length)
         whole, rest = divmod(max(limit - self.start, 0), self.stride)
@@ -77,7 +77,7 @@ class Indices:
 
     @property
     def number(self) -> int:
-        """How many indices there are, those of padding included."""
+        """The number of indices, padding included."""
         return sum(run.number for run in self.runs)
 
     def __iter__(self) -> Iterator[int]:
@@ -89,7 +89,7 @@ class Indices:
 
     @property
     def padding(self) -> int:
-        """How many of the indices are padding."""
+        """The number of indices that are padding."""
         return self.number - sum(run.below(self.real) for run in self.runs)
 
     def not_in(self, other: Indices) -> int | None:
@@ -120,11 +120,11 @@ class Indices:
         return Indices(self.size, tuple(found), self.real)
 
     def then(self, other: Indices) -> Indices:
-        """These indices and then those of the same dimension."""
+        """These indices followed by others of the same dimension."""
         return Indices(self.size, _joined((*self.runs, *other.runs)), self.real)
 
     def beside(self, other: Indices) -> Indices:
-        """These indices, and those of a dimension that stands behind this one. Neither is padded."""
+        """These indices followed by those of a dimension appended to this one. Neither is padded."""
         runs = (replace(run, start=self.size + run.start) for run in other.runs)
         size = self.size + other.size
         return Indices(size, _joined((*self.runs, *runs)), size)
@@ -138,7 +138,7 @@ class Indices:
 
 
 def all_of(size: int, padded: int | None = None) -> Indices:
-    """All indices of a dimension, and those of its padding."""
+    """All indices of a dimension, padding included."""
     whole = size if padded is None else padded
     return Indices(whole, (StridedBlocks(0, whole),), size)
 

@@ -146,7 +146,7 @@ def _area(down: tuple[float, float], across: tuple[float, float]) -> float:
 
 
 def _spans(indices: Indices | None) -> Iterator[tuple[float, float]]:
-    """Where each block begins and how long it is, in parts of the padded dimension."""
+    """The begin and the length of each block, as fractions of the padded dimension."""
     if indices is None:
         yield 0.0, 1.0
         return

@@ -98,7 +98,7 @@ def modules(named: Modules) -> Iterator[str]:
 
 
 def _has(named: Modules, name: str) -> bool:
-    """Whether a tensor belongs to one of the modules."""
+    """True if a tensor belongs to one of the modules."""
     if not name.startswith(named.prefix):
         return False
     rest = name[len(named.prefix) :]
@@ -115,7 +115,7 @@ def _has(named: Modules, name: str) -> bool:
 
 
 def on_a_stage(layout: LayoutDeclaration, pattern: str) -> bool:
-    """Whether some stage has a module whose tensor may match a pattern."""
+    """True if some stage has a module whose tensor may match a pattern."""
     head, star, _ = pattern.partition("*")
     if stages_of(layout, pattern):
         return True
@@ -127,7 +127,7 @@ def on_a_stage(layout: LayoutDeclaration, pattern: str) -> bool:
 
 
 def _begins(named: Modules, head: str) -> bool:
-    """Whether the name of a numbered module may begin with some characters."""
+    """True if the name of a numbered module may begin with `head`."""
     return head.startswith(named.prefix) and head[len(named.prefix) :].isdigit()
 
 

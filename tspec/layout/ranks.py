@@ -16,7 +16,7 @@ def coordinates(axes: Axes, rank: int) -> dict[str, int]:
 
 
 def coordinates_of(mesh: MeshDeclaration, rank: int) -> dict[str, int]:
-    """The place of a rank on all axes, those of regroupings included."""
+    """The coordinates of a rank on all axes, regroupings included."""
     found: dict[str, int] = {}
     for axes in factorisations(mesh):
         found.update(coordinates(axes, rank))
@@ -33,7 +33,7 @@ def rank_at(axes: Axes, place: Mapping[str, int]) -> int:
 
 
 def factorisations(mesh: MeshDeclaration) -> tuple[Axes, ...]:
-    """The mesh's own axes, then those of each regrouping."""
+    """The mesh's own axes, then the axes of each regrouping."""
     return (mesh.axes, *(axes for _, axes in mesh.regroups))
 
 

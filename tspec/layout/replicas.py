@@ -10,9 +10,9 @@ from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement
 
 @dataclass(frozen=True, slots=True)
 class AxisUse:
-    """How a placement uses the axes of a mesh.
+    """The use of a mesh's axes by a placement.
 
-    `used`: axes that cut the tensor, add it up, or give its stage. `same`: axes over which the
+    `used`: axes that shard the tensor, sum it up, or give its stage. `same`: axes over which the
     layout declares that ranks hold the same. `axes`: the factorisation that contains them, None if
     they belong to two.
     """
@@ -28,7 +28,9 @@ class AxisUse:
 
 
 def spread(layout: LayoutDeclaration, place: Placement, below: Placement | None = None) -> AxisUse:
-    """How a placement uses the axes; `below` is that of the parameter which a flat shard cuts."""
+    """The use of the axes by a placement. `below` is the placement of the parameter that a flat
+    shard cuts.
+    """
     used = place.cut_over | (below.cut_over if below else frozenset())
     own = {*place.replicated, *(below.replicated if below else ())} - used
     stages = {"pp"} if layout.stages else set()

@@ -80,7 +80,7 @@ def rows(
 def _patterns(
     layout: LayoutDeclaration, place: Placement, below: Placement | None
 ) -> Sequence[str]:
-    """The patterns of the tensors of a place, those of tied tensors included."""
+    """The patterns of the tensors of a placement, tied tensors included."""
     pattern = place.pattern if below is None else below.pattern
     return [pattern, *(name for name in tied_to(layout, pattern) if not _has_own(layout, name))]
 

@@ -1,4 +1,6 @@
-"""What a rank's first step shows, against a layout: parameters, activations, and the sums that the layout needs."""
+"""Checks a rank's first step against a layout: parameters, activations, and the sums that the
+layout needs.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,9 @@ def cut(
 def _tells_all(
     layout: LayoutDeclaration, facts: RankFacts, parameter: TensorFacts, place: Placement
 ) -> bool:
-    """Whether the framework knows of all cuts: a script may cut by hand what torch then cuts further."""
+    """True if the framework knows all shardings of the parameter. A script may shard by hand, and
+    torch may shard the result again.
+    """
     names = _as_in(layout, facts)
     known = {names.get(each.axis, each.axis) for each in parameter.placements}
     over = {axis for axis in place.cut_over if layout.mesh.all_axes[axis] > 1}
@@ -163,10 +167,11 @@ def _lacking(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Itera
 def judged(
     layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts
 ) -> Iterator[tuple[Activation, Sizes]]:
-    """The rank's activations that the layout has a place for, each with the sizes that are known of it.
+    """The rank's activations that the layout places, each with its known sizes.
 
-    Sizes of the input that are not given are those that the first activation shows. An activation that shows another
-    one, which is not larger or smaller by numbers of ranks, has its own: a head may be given the last position alone.
+    Sizes of the input that are not given are read from the first activation. An activation with
+    another size has a size of its own, unless the two differ by a factor of numbers of ranks: a
+    head may be given the last position alone.
     """
     first: dict[str, int] = {}
     for each in facts.activations:
@@ -208,7 +213,9 @@ def _shown(shape: Shape, held: Sequence[int], sizes: Sizes) -> dict[str, int]:
 
 
 def _by_ranks(one: int, other: int, layout: LayoutDeclaration) -> bool:
-    """Whether a size is another one, divided or multiplied by numbers of ranks: then a cut is missing or doubled."""
+    """True if one size is another divided or multiplied by numbers of ranks. Then a cut is missing
+    or doubled.
+    """
     small, large = sorted((one, other))
     factors = {1}
     for size in layout.mesh.all_axes.values():
@@ -220,7 +227,7 @@ def _by_ranks(one: int, other: int, layout: LayoutDeclaration) -> bool:
 
 
 def data_axes(layout: LayoutDeclaration, sizes: Sizes) -> tuple[frozenset[str], frozenset[str]]:
-    """The axes that cut the batch, and those that cut the sequence, of more than one rank."""
+    """The axes with several ranks that shard the batch, and those that shard the sequence."""
     found: dict[str, set[str]] = {"batch": set(), "seq": set()}
     for place in layout.placements:
         if not is_true(place.when, sizes.known):
@@ -252,7 +259,7 @@ class _Sums:
         ]
 
     def has(self, axis: str, groups: Sequence[tuple[int, ...]]) -> bool:
-        """Whether one of some groups adds up over an axis."""
+        """True if one of the groups sums over an axis."""
         return any(axis in self._axes[ranks] for ranks in groups)
 
     def of_gradients(self, axis: str) -> list[Reduction]:
@@ -263,7 +270,9 @@ class _Sums:
 def _gradients(
     layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums
 ) -> Iterator[Problem]:
-    """Gradients that are not added up over an axis that cuts the data, or that are twice."""
+    """Problems of gradients that are not summed over an axis that shards the data, or are summed
+    twice.
+    """
     batch, seq = data_axes(layout, sizes)
     for parameter in facts.parameters:
         place = placement_of(layout, "param", parameter.name, sizes.known)
@@ -283,10 +292,12 @@ def _gradients(
 
 
 def _by_torch(parameter: TensorFacts, axis: str, layout: LayoutDeclaration, sums: _Sums) -> bool:
-    """Whether torch or a sum that was not followed to a parameter may add a gradient up over an axis.
+    """True if torch, or a sum that was not followed to a parameter, may sum a gradient over an
+    axis.
 
-    Torch adds up the gradient of a DTensor over an axis of its mesh where the DTensor is used. The elements of
-    sums that belong to no parameter are counted: a script may copy gradients into tensors of its own.
+    Torch sums the gradient of a DTensor over an axis of its mesh when the DTensor is used. The
+    elements of sums that belong to no parameter are counted: a script may copy gradients into
+    tensors of its own.
     """
     names = _as_in(layout, sums.facts)
     placed = {names.get(each.axis, each.axis): each.how for each in parameter.placements}
@@ -302,9 +313,9 @@ def _by_torch(parameter: TensorFacts, axis: str, layout: LayoutDeclaration, sums
 
 
 def _doubled(by: Sequence[Reduction]) -> bool:
-    """Whether a library and the script add up, or the script twice.
+    """True if a library and the script sum the gradient, or the script sums it twice.
 
-    A library adds up once in each backward pass, and a step may have several passes.
+    A library sums once in each backward pass, and a step may have several passes.
     """
     libraries = {each.by for each in by if not adds_up(each.by)}
     own = [each for each in by if adds_up(each.by)]
@@ -344,9 +355,11 @@ def _products(
 def _inputs(
     layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums, wrong: Container[str]
 ) -> Iterator[Problem]:
-    """Gradients of inputs that are partial sums on each rank, and that nothing adds up, or that are added up twice.
+    """Problems of input gradients that are partial sums on each rank, and are not summed, or are
+    summed twice.
 
-    A weight `[out / axis, in]` leaves summands of the gradient of its input. One that is itself `wrong` is left out.
+    A weight `[out / axis, in]` leaves partial sums in the gradient of its input. A weight in
+    `wrong` is left out.
     """
     batch, _ = data_axes(layout, sizes)
     for weight, dimension in dict.fromkeys(
@@ -385,16 +398,16 @@ def _summed_over(place: Placement) -> frozenset[str]:
 
 
 def _around(where: str, module: str, facts: RankFacts) -> bool:
-    """Whether a place is a module that holds another one, the whole model, or outside of all modules."""
+    """True if a place is a module that contains another one, the full model, or outside of all
+    modules.
+    """
     if where in ("", "backward") or module.startswith(f"{where}."):
         return where != "backward"
     return not any(each.name.startswith(f"{where}.") for each in facts.parameters)
 
 
 def _axes_of(layout: LayoutDeclaration, ranks: Sequence[int]) -> frozenset[str]:
-    """The axes of the mesh, including those of regroupings, on which the ranks have different
-    places.
-    """
+    """The axes of the mesh, regroupings included, on which the ranks have different coordinates."""
     world = layout.mesh.world
     places = [coordinates_of(layout.mesh, rank) for rank in ranks if rank < world]
     return frozenset(

@@ -1,4 +1,4 @@
-"""What one rank of a dry run shows, as plain values that one process writes and another reads."""
+"""The facts about one rank of a dry run, as plain values that one process writes and another reads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Block = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a DTensor says of one axis of its mesh: `dim` is the dimension that is cut.
+    """A DTensor's placement on one axis of its mesh. `dim` is the sharded dimension.
 
-    `strided`: the dimension was cut over a later axis before, as `fully_shard` does after a plan.
+    `strided`: the dimension was sharded over a later axis before, as `fully_shard` does after a
+    plan.
     """
 
     axis: str
@@ -41,9 +42,9 @@ class TensorFacts:
     """A parameter on a rank, or an input or output of a module.
 
     `shape` is the shape on the rank. `placements` are a DTensor's. `blocks` are those of
-    megatron-core's sharded state dictionary, in the rank's order. Without either it is a plain
-    tensor. `chunk` is the virtual stage that holds it. `copy` is the name under which the rank holds
-    a tied tensor of another stage, `expert` the place of a tensor that one expert has.
+    megatron-core's sharded state dictionary, in the rank's order. A tensor with neither is a plain
+    one. `chunk` is the virtual stage that holds it. `copy` is the name under which the rank holds a
+    tied tensor of another stage. `expert` is the place of a tensor that belongs to one expert.
     """
 
     name: str
@@ -87,10 +88,11 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A gradient of an activation that the product with a weight leaves as a summand, in the gradient of `parameter`.
+    """A partial sum in the gradient of `parameter`: the product of an activation's gradient with a
+    weight leaves it.
 
-    The product sums over a dimension of the weight. `over` are the groups that added it up since, `twice` those that
-    did so again at once.
+    The product sums over a dimension of the weight. `over` are the groups that have reduced it
+    since, `twice` the groups that reduced it again immediately.
     """
 
     weight: str
@@ -101,13 +103,13 @@ class Summand:
 
 
 def adds_up(op: str) -> bool:
-    """Whether a collective of that name adds up tensors of ranks."""
+    """True if a collective of that name sums tensors of ranks."""
     return any(word in op for word in ("allreduce", "all_reduce", "reduce_scatter"))
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleFacts:
-    """How often a module was called, and the name of its class."""
+    """The number of calls of a module, and the name of its class."""
 
     name: str
     kind: str
@@ -118,9 +120,10 @@ class ModuleFacts:
 class RankFacts:
     """A rank's first step.
 
-    `activations` are in the order of the run. `updated`: it had an update, so that gradients were
-    complete. `axes` are those of its device mesh, or of megatron-core's groups. `expert_axes` are
-    those over which experts are cut, another factorisation of the same ranks. `memory` has bytes by kind.
+    `activations` are in the order of the run. `updated` is true if the step had an update, so that
+    gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups.
+    `expert_axes` are those over which experts are sharded, another factorisation of the same ranks.
+    `memory` has bytes by kind.
     """
 
     rank: int

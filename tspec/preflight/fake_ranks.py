@@ -17,8 +17,8 @@ from torch.nn.parallel import distributed as data_parallel
 def fake_ranks(rank: int, world: int) -> Iterator[None]:
     """The environment that torchrun gives, and process groups without other processes.
 
-    Whatever backend a script asks for, it gets torch's `fake` one. What DDP verifies between ranks
-    at its start is left out.
+    A script gets torch's `fake` backend, whichever it asks for. DDP's verification between ranks at
+    its start is left out.
     """
     from torch.testing._internal.distributed.fake_pg import FakeStore
 

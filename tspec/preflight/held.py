@@ -1,4 +1,4 @@
-"""Which indices of a parameter a rank holds, as torch's placements or megatron-core's blocks say."""
+"""The indices of a parameter that a rank holds, from torch's placements or megatron-core's blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Numbers = tuple[int, ...]
 def indices_of_placements(
     facts: TensorFacts, sizes: Mapping[str, int], where: Mapping[str, int]
 ) -> tuple[Numbers, ...]:
-    """What a rank at a place of the mesh holds: torch cuts over mesh axes in order, strided ones last."""
+    """The indices that a rank at a place of the mesh holds: torch shards over mesh axes in order,
+    strided ones last.
+    """
     numbers = [tuple(range(size)) for size in facts.full]
     for how in ("shard", "strided"):
         for cut in facts.placements:
@@ -24,13 +26,17 @@ def indices_of_placements(
 
 
 def _chunk(numbers: Numbers, pieces: int, piece: int) -> Numbers:
-    """As `torch.chunk` cuts: pieces of one length, the last ones shorter or empty."""
+    """One piece as `torch.chunk` makes it: pieces have one length, the last ones are shorter or
+    empty.
+    """
     length = -(-len(numbers) // pieces)
     return numbers[piece * length : (piece + 1) * length]
 
 
 def indices_of_blocks(blocks: tuple[Block, ...]) -> tuple[Numbers, ...] | None:
-    """What a rank holds; None if its blocks are no combination of indices of their dimensions."""
+    """The indices that a rank holds. None if its blocks are no combination of indices of their
+    dimensions.
+    """
     numbers = []
     for dim in range(len(blocks[0][0])):
         seen = dict.fromkeys((offset[dim], shape[dim]) for offset, shape in blocks)

@@ -1,4 +1,6 @@
-"""How megatron-core itself says that parameters are cut: its groups and its sharded state dictionary."""
+"""The sharding of parameters according to megatron-core: its groups and its sharded state
+dictionary.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ _EXPERT = re.compile(r"\.local_experts\.(\d+)(?=\.)")
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What the sharded state dictionary says of a parameter.
+    """The entry of a parameter in the sharded state dictionary.
 
-    The shape of the full tensor, the rank's blocks of it in their order, the virtual stage of the
-    model that has it, the rank's own name of a tied copy, and an expert's place among all.
+    It has the shape of the full tensor, the rank's blocks in their order, the virtual stage of the
+    model that holds it, the rank's own name of a tied copy, and an expert's place among all.
     """
 
     full: tuple[int, ...]
@@ -132,7 +134,7 @@ def _blocks(entry: Any, name: str) -> Blocks | None:
 
 
 def _expert(name: str, entry: Any) -> ExpertPlace | None:
-    """An expert's place: the last one of the axes that stand before those of its tensor."""
+    """An expert's place: the last of the axes prepended to those of its tensor."""
     found = _EXPERT.search(name)
     lead = entry.prepend_axis_num
     if found is None or not lead:

@@ -128,7 +128,7 @@ class DryRunSink:
         if not self._over:
             self._finish(source)
 
-    # --- what is seen ---------------------------------------------------------------------------
+    # --- observation ----------------------------------------------------------------------------
 
     def _where(self) -> str:
         if torch._C._current_graph_task_id() != -1:
@@ -208,7 +208,7 @@ def _held(name: str, tensor: Tensor) -> TensorFacts:
 
 
 def _with_blocks(held: TensorFacts, said: Blocks | None) -> TensorFacts:
-    """The rank's tensor with what a sharded state dictionary says of it."""
+    """The rank's tensor with the facts of its sharded state dictionary."""
     if said is None:
         return held
     return replace(held, **{each.name: getattr(said, each.name) for each in fields(said)})

@@ -35,7 +35,7 @@ class Collectives:
         self._owned: list[tuple[Tensor, tuple[int, ...], str]] = []
         """Parameters whose gradients a library adds up over ranks."""
         self._direct: list[tuple[Tensor, tuple[int, ...], str]] = []
-        """What a collective of the script added up."""
+        """The tensors summed by a collective of the script, with its ranks and its name."""
         self._in_library = False
 
     def clear(self) -> None:
@@ -79,7 +79,7 @@ class Collectives:
             yield
 
     def _bucket(self, ranks: tuple[int, ...], bucket: Any) -> torch.futures.Future[Tensor]:
-        """What DDP calls for a bucket of gradients."""
+        """The communication hook that DDP calls for a bucket of gradients."""
         for parameter in bucket.parameters():
             self._owned.append((parameter, ranks, "DistributedDataParallel"))
         self._count("all_reduce", ranks, bucket.buffer().numel())
@@ -133,7 +133,7 @@ def _local(tensor: Tensor) -> Tensor:
 
 
 def _overlap(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors share elements of one storage."""
+    """True if two tensors share elements of one storage."""
     if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
         return False
     first, second = sorted((one, other), key=lambda each: each.storage_offset())
@@ -195,7 +195,7 @@ def _ranks(arguments: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _tensors(name: str, arguments: Sequence[Any]) -> list[Tensor]:
-    """The tensors among a collective's arguments. Those of `c10d` name outputs first."""
+    """The tensors among a collective's arguments. Functions of `c10d` name outputs first."""
     both = [each for each in arguments if isinstance(each, Tensor | list | tuple)]
     given = both[1] if name.startswith(("_reduce_scatter_base", "_allgather_base")) else both[0]
     found = given if isinstance(given, list | tuple) else [given]

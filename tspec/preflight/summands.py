@@ -29,7 +29,7 @@ Ranks = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is left of a sum over a dimension of a weight, and the groups that added it up, once or twice."""
+    """A partial sum over a dimension of a weight, and the groups that summed it, once or twice."""
 
     weight: str
     dimension: int

@@ -1,4 +1,6 @@
-"""What a rank's first step took, its collectives by axis and its memory, and what is not as the layout says."""
+"""The text of a preflight: collectives of a rank's first step by axis, its memory, and deviations
+from the layout.
+"""
 
 from __future__ import annotations
 

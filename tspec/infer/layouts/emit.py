@@ -159,7 +159,9 @@ def _layout(
 
 
 def _speaks_of(place: Placement, axes: Axes) -> bool:
-    """Whether a place says how its tensor lies on the axes of a factorisation, of which another one has none but stages."""
+    """True if a placement names an axis of this factorisation. Another factorisation shares only
+    the axis of stages with it.
+    """
     said = {*place.replicated, *place.cut_over, *place.partial}
     return any(axis in said for axis, _ in axes)
 

@@ -52,7 +52,7 @@ def placement(pieces: ShardIndices, axes: Axes) -> Placement | Unknown:
 def _differs(
     held: Mapping[int, Numbers], where: Mapping[int, Mapping[str, int]], axis: str
 ) -> bool:
-    """Whether ranks that differ in an axis alone hold different indices."""
+    """True if ranks that differ in one axis alone hold different indices."""
     seen: dict[tuple[tuple[str, int], ...], Numbers] = {}
     for rank, numbers in held.items():
         others = tuple((name, at) for name, at in where[rank].items() if name != axis)
@@ -87,7 +87,7 @@ def _dimension(
 
 
 def _same(one: Numbers, other: Numbers, size: int) -> bool:
-    """Whether indices are the same; those of padding have no number."""
+    """True if the indices are equal. Indices of padding are all equal."""
     return len(one) == len(other) and all(
         a == b or (a >= size and b >= size) for a, b in zip(one, other, strict=True)
     )
@@ -133,7 +133,7 @@ def candidates(
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[int]:
-    """How many indices follow on one another, each time."""
+    """The length of each run of consecutive indices."""
     begin = 0
     for end in range(1, len(numbers) + 1):
         if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:

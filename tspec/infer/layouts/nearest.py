@@ -107,7 +107,7 @@ def _of_dimension(
 
 
 def _grouped(length: int, keys: int) -> Iterator[int]:
-    """Queries, then keys and values of a smaller size: what a rank has of each."""
+    """The parts of a rank's `length`: queries, then `keys` elements each for keys and for values."""
     yield from (length - 2 * keys, keys, keys)
 
 
@@ -133,7 +133,7 @@ def _is_padding(numbers: tuple[Numbers, ...], full: tuple[int, ...]) -> bool:
 
 
 def _distance(whole: Tensor, held: Held, pieces: Indices) -> float:
-    """How far ranks are from the pieces, without padding."""
+    """The distance of the ranks' tensors from the pieces, without padding."""
 
     def pairs() -> Iterator[tuple[Tensor, Tensor]]:
         for rank, mine in held.items():
@@ -159,7 +159,7 @@ def _far(whole: Tensor, pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
 
 
 def _is_clear(distances: list[float]) -> bool:
-    """Whether the first of ascending distances is near, and the next one much further."""
+    """True if the first of ascending distances is near, and the next one much larger."""
     if not distances or not distances[0] <= NEAR:
         return False
     return all(CLEARLY * one <= other for one, other in pairwise(distances[:2]))

@@ -1,4 +1,4 @@
-"""What is known of one tensor: which of its indices each rank holds, or why that is not known."""
+"""The indices of one tensor that each rank holds, or the reason why they are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dry run says of each parameter: DTensor placements, and megatron-core's blocks."""
+"""The placement of each parameter in a dry run: DTensor placements, and megatron-core's blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tspec.resolve.program.sharding import Axes
 
 
 def is_plain(facts: TensorFacts) -> bool:
-    """Whether no framework says which elements a rank has of a tensor."""
+    """True if no framework records which elements of the tensor a rank has."""
     return not (facts.placements or facts.blocks)
 
 

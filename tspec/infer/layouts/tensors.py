@@ -171,9 +171,9 @@ def _places(
 
 
 def _rows(whole: Tensor, piece: Tensor) -> tuple[Numbers, bool] | None:
-    """Which rows of the full tensor those of a piece are; rows beyond them are padding.
+    """The rows of the full tensor that a piece contains. Rows beyond them are padding.
 
-    The second value is whether each row occurs once in the full tensor; else rows are counted off
+    The second value is true if each row occurs once in the full tensor. Otherwise rows are counted
     from the first one that fits.
     """
     places: dict[bytes, list[int]] = {}

@@ -1,6 +1,7 @@
-"""*Advice*: what is usually right, and was so in all runs: rules of `std.advice` that type in the vocabulary of recordings.
+"""*Advice*: the rules of `std.advice` that type in the vocabulary of the recordings and held in all
+runs.
 
-Who means it otherwise has runs that show it.
+A job that deliberately does otherwise has runs that show it.
 """
 
 from __future__ import annotations

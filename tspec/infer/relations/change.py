@@ -1,5 +1,6 @@
-"""*Event contains* for state: which state a call changes, which nothing else changes, and which
+"""*Event contains* for state: the state that a call changes, that no other call changes, and that
 stays unchanged.
+
 
 TrainCheck's EventContain with a variable's change inside a call (section 3.3).
 """
@@ -94,7 +95,7 @@ def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
         within.append("forward or wrapper.forward")
     if survey.event("optimizer.step") is not None:
         within.append(update_of(survey))
-    guard = whole(kind)  # what is sharded may be gathered later
+    guard = whole(kind)  # a sharded tensor may be gathered later
     loading = f" or {LOADING}" if survey.event(LOADING) is not None else ""
     for events in within:
         expect = f"changed({x}) only during {events}{loading}"

@@ -1,4 +1,6 @@
-"""*Consistent*: what is the same across ranks, and between variables (TrainCheck, section 3.3, Consistent)."""
+"""*Consistent*: values that are equal across ranks, and between variables (TrainCheck, section 3.3,
+Consistent).
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,7 @@ def _calls_across(survey: Survey, axis: str) -> list[Claim]:
 
 
 def _membership(survey: Survey) -> list[Claim]:
-    """Who holds which parameter: the optimizers the model's, the models the optimizer's."""
+    """Claims that optimizers hold the model's parameters, and models the optimizers' parameters."""
     needed = ("parameter", "optimizer", "module")
     if any(survey.kind(name) is None for name in needed) or survey.event("optimizer.step") is None:
         return []

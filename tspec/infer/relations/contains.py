@@ -11,7 +11,9 @@ from tspec.infer.loop import calls_of_the_loop, is_once_a_step
 from tspec.infer.survey import SeenEvent, Survey
 
 APART = 10
-"""What comes once in so many steps or less comes once an epoch, or once in a while."""
+"""The least number of steps between calls of an event that is not expected in every step: it comes
+once an epoch, or once in a while.
+"""
 
 MISSING = {
     "optimizer.zero_grad": "A step without it adds its gradients to those of the step before.",

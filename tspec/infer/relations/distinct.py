@@ -1,4 +1,6 @@
-"""*Distinct argument*: what a model is called with does not come again soon (TrainCheck's source, DistinctArgument)."""
+"""*Distinct argument*: the arguments of a model do not repeat soon (TrainCheck's source,
+DistinctArgument).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from tspec.infer.survey import Survey
 
 EPOCH = "1 epoch"
 SOON = "20 steps"
-"""Where no loader says when the data begin again, and long enough to tell a batch that is stuck."""
+"""The range if no loader shows when the data begin again. It is long enough to detect a repeated
+batch.
+"""
 
 
 COMPARED = ("cross_entropy", "likelihood", "logistic_loss", "pointwise_loss")

@@ -1,8 +1,8 @@
-"""*Learning*: the loss comes down as far as in sound runs by the same step, and no further.
+"""*Learning*: the loss decreases as far as in sound runs by the same step, and no further.
 
-Labels that belong to other samples, a scale that is wrong and layers that learn nothing leave no other trace than a loss that stays;
-a label that leaks into the inputs, none but a loss that falls too fast. Bounds are wide: a run whose seed is worse is
-sound.
+Labels of other samples, a wrong scale and layers that learn nothing show only in a loss that stays.
+A label that leaks into the inputs shows only in a loss that falls too fast. Bounds are wide: a run
+with a worse seed is sound.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from tspec.infer.heads import Claim, RuleHead
 from tspec.infer.survey import Survey
 
 OVER = 10
-"""Losses of so many steps are averaged: those of single batches scatter."""
+"""The number of steps over which losses are averaged. Losses of single batches scatter."""
 FIRST = 3
 """Steps whose loss is that of the first weights."""
 LEAST_STEPS = 40
 """Shorter runs say little of how a loss comes down."""
 APART = 2.0
-"""How many times further than two siblings another may lie from them."""
+"""The allowed distance of a run from sibling runs, relative to the distance between two of these.
+"""
 OF_PROGRESS = 0.25
 """Allowed deviation of the loss decrease since the first steps, as a fraction of it."""
 OF_FIRST = 0.05

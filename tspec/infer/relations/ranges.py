@@ -1,7 +1,9 @@
-"""*Ranges*: what models and losses are given has the mean, the spread and the share of zeros that it has in sound runs.
+"""*Ranges*: the inputs of models and losses have the mean, the spread and the share of zeros that
+they have in sound runs.
 
-Data that were normalised twice or not at all, labels that were lost, targets of another kind, and masks that count other
-positions differ in these. A range is drafted only where it hardly moved in all of the runs, and is widened by a factor.
+Data that were normalised twice or not at all, lost labels, targets of another kind, and masks of
+other positions differ in these. A range is drafted only if it hardly moved in all runs, and is
+widened by a factor.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from tspec.infer.relations.learning import number
 from tspec.infer.survey import Survey
 
 STEADY = 2.0
-"""How many times its smallest spread the largest may be."""
+"""The largest allowed ratio of the largest spread to the smallest."""
 WIDER = 2.0
-"""How many times larger, or smaller, a spread is still sound."""
+"""The factor by which a sound spread may be larger, or smaller."""
 OF_SPREAD = 0.25
-"""How far a mean may lie outside of its range, in spreads."""
+"""The distance by which a mean may lie outside of its range, in spreads."""
 OF_ALL = 0.1
-"""How far a share of zeros may lie outside of its range."""
+"""The distance by which a share of zeros may lie outside of its range."""
 
 OTHER = (
     "`{what}` has another spread, mean or share of zeros than in sound runs: normalised twice or not at all, other classes,"

@@ -25,7 +25,7 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
     moves = f"spread(optimizer.step.lr, over: {SOON}) > 0"
     stays = "A learning rate that stays where it is was computed and never given to the optimizer."
     trains = f"any(min(o.param_groups.lr) > 0, over: {SOON})"
-    # Where the loop is a function, no optimizer is left at the end of the run.
+    # If the loop is a function, no optimizer is left at the end of the run.
     run = RuleHead((), None, "each run", ())
     ends_low = "calls(optimizer.step)[-1].lr <= 50% * max(calls(optimizer.step).lr)"
     moved = "spread(calls(optimizer.step).lr) > 0"

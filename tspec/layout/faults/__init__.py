@@ -1,6 +1,7 @@
-"""Faults of a layout that resolves: an index on no rank, or on several that are not declared replicas.
+"""Faults of a layout that resolves: an index on no rank, or on several ranks that are not declared
+replicas.
 
-What holds for all sizes is asked of z3 (`tspec.logic.tiling`, `tspec.logic.coverage`); the rest is
+z3 decides what holds for all sizes (`tspec.logic.tiling`, `tspec.logic.coverage`); the rest is
 counted on the mesh. Each fault names one index, one tensor or one setting that shows it.
 """
 

@@ -53,7 +53,9 @@ def _tilings(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
 
 
 def _proved(shape: Shape | Flat) -> tuple[Dimension, ...]:
-    """Dimensions that tile for all sizes; what is flattened and padded is one of its elements."""
+    """Dimensions that tile for all sizes. A flattened and padded tensor has one dimension of its
+    elements.
+    """
     if isinstance(shape, Shape):
         return shape.dimensions
     return (Dimension("elements", shape.padding, shape.splits),) if shape.padding else ()

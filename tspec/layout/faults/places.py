@@ -1,4 +1,6 @@
-"""TS0202 to TS0204: tensors that no place cuts, that no stage has, or that are tied and cut in two ways."""
+"""TS0202 to TS0204: tensors that no placement shards, that no stage has, or that are tied and
+sharded in two ways.
+"""
 
 from __future__ import annotations
 
