@@ -61,7 +61,9 @@ def is_outermost(call: WatchedCall) -> bool:
 
 
 def _is_whole(call: WatchedCall) -> bool:
-    """Its tensors are read in every step: those of an event that somebody declared, and is not among the many."""
+    """True if the call's tensors are read in every step: it computes a loss, or its event is
+    declared and no frequent inner one.
+    """
     if call.event == call.callable:
         return call.callable.endswith(LOSSES)
     return not roles_of(call.event).inner

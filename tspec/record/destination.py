@@ -1,4 +1,4 @@
-"""Where a recording goes, and how much of the disk it may take."""
+"""The destination of a recording, and its size limit on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When state is sampled: at the instants at which it can have changed."""
+"""The instants at which state is sampled: those at which it can have changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPERATORS = "torch.nn.functional."
 """Functions that compute: they change no state that lasts."""
 
 FIRST_CALLS = 2
-"""How many calls in a step of an event without roles are sampled at both edges."""
+"""The number of calls in a step of an event without roles that are sampled at both edges."""
 
 
 class Instants:
@@ -148,7 +148,8 @@ class Instants:
         """The state of a loader's worker: the random generators as they begin."""
         return self._tensors_of(source, "generator")
 
-    # --- what is sampled -----------------------------------------------------------------------------
+    # --- samples
+    # -------------------------------------------------------------------------------------
 
     def _before_forward(self, source: StateSource) -> Iterator[Sample]:
         yield from self._messages(source)

@@ -141,7 +141,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def tensor(row: Mapping[str, Any]) -> model.Tensor:
-    """Features as the trace holds them; what is missing was not recorded."""
+    """Features as the trace holds them. A missing feature was not recorded."""
     if len(row) == len(PLAIN):
         return _plain_tensor(tuple(row.items()))
     return model.Tensor(

@@ -108,7 +108,7 @@ def _followed(to: Destination, spec: WatchSpec, command: str, sources: Sources) 
 
 
 def recorder_of(to: Destination, spec: WatchSpec, command: str) -> Recorder:
-    """The sink that records into a folder, which says of itself what `command` it is of, if any."""
+    """The sink that records into a folder. Its metadata contain `command`, unless that is empty."""
     import torch
 
     meta = {

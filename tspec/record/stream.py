@@ -1,4 +1,6 @@
-"""Where records go: the stream of this process, opened when its rank is known and training begins.
+"""The stream of this process, into which records go. It is opened when the rank is known and
+training begins.
+
 
 A process that only starts others never opens one. A fork begins anew, under its own rank.
 """
@@ -139,7 +141,7 @@ class StreamWriter:
             self._writer.close()
 
     def forget(self, worker: int | None = None) -> None:
-        """This is a forked child: what the parent had in memory is the parent's."""
+        """This process is a forked child: drop the records that the parent had in memory."""
         self._waiting = []
         self._writer = None
         self._world = 0

@@ -1,4 +1,4 @@
-"""The aspects of a training step that a rule is about, and which aspects can influence which.
+"""The aspects of a training step that a rule is about, and the influence of aspects on each other.
 
 Findings of one cause are folded into one. That needs knowledge of causes: a forgotten `zero_grad`
 makes gradients grow and the loss explode, but it does not switch dropout on in evaluation. The two
@@ -138,8 +138,10 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
 
 
 def aspects_of_absence(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
-    """What an instance is about that one rank has and another lacks: the calls that the rule speaks of, and nothing that it
-    reads of them. Of a rule on other subjects, what its claim is about."""
+    """The aspects of an instance that one rank has and another lacks: those of the rule's calls,
+    without the values read from them. For a rule on other subjects, they are the aspects of its
+    claim.
+    """
     types = (each.collection.type for each in rule.subjects)
     items = (each.item for each in types if isinstance(each, ListOf | SetOf))
     events = tuple(each.event for each in items if isinstance(each, CallOf))
@@ -149,7 +151,7 @@ def aspects_of_absence(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozen
 
 
 def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
-    """Whether data flows from the first aspects to the second ones.
+    """True if data flows from the first aspects to the second ones.
 
     Numbers at a place (`digest(batch)`, `same(p.data)`) are disturbed by a cause that disturbs the
     place, not by one that disturbs any number: a parameter without a gradient does not make batches
@@ -162,7 +164,9 @@ def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
 
 
 def causal_place(found: frozenset[str]) -> int:
-    """How near to a cause the aspects are: places in the order of `INFLUENCES`, the least of them."""
+    """The distance of the aspects from a cause: the least of their places in the order of
+    `INFLUENCES`.
+    """
     order = list(INFLUENCES)
     own = order.index("forward")
     return min(order.index(a) if a in INFLUENCES else own for a in found)
@@ -234,7 +238,7 @@ def _folds_over_ranks(rule: rules.Rule) -> bool:
 
 
 def _tells_apart(rule: rules.Rule) -> bool:
-    """Whether the claim is that values are distinct: how large they are does not matter."""
+    """True if the rule claims that values are distinct, so that their size does not matter."""
     return any(
         isinstance(part, rules.Fold) and part.name == "distinct"
         for part in parts_of_claim(rule.expect)
@@ -242,7 +246,7 @@ def _tells_apart(rule: rules.Rule) -> bool:
 
 
 def _reads_a_change(rule: rules.Rule) -> bool:
-    """Whether the claim is that a tensor changed, or did not: `changed(p.data)`."""
+    """True if the rule claims that a tensor changed, or did not: `changed(p.data)`."""
     if isinstance(rule.expect, rules.OnlyDuring):
         return rule.expect.change
     features = [p for p in parts_of_claim(rule.expect) if isinstance(p, rules.Feature)]

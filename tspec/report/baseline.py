@@ -21,7 +21,7 @@ from tspec.report.results import (
 
 @dataclass(frozen=True, slots=True)
 class FilteredResults:
-    """Results without what a baseline holds."""
+    """Results without the entries of a baseline."""
 
     results: Results
     hidden: frozenset[str]
@@ -122,7 +122,9 @@ class _CheckedFiles:
     files: frozenset[str]
 
     def would_find(self, entry: BaselineEntry) -> bool:
-        """Whether it would have found an entry: its file was checked, or does not exist any more."""
+        """True if the command would have found an entry: the entry's file was checked, or no longer
+        exists.
+        """
         if entry.command != self.command:
             return False
         gone = not entry.file.startswith("tspec:") and not os.path.exists(entry.file)

@@ -49,7 +49,7 @@ class Symptom:
     violated: int
     decided: int
     everywhere: bool = field(default=True)
-    """Whether all ranks of the job violate the rule, each by itself."""
+    """True if all ranks of the job violate the rule, each by itself."""
     since: int = 0
     """The first step from which on the fault may have existed: the one after the last step in which
     the rule held, 0 if it never held.

@@ -19,8 +19,9 @@ Severity = Literal["error", "warning", "draft"]
 class Finding:
     """One violated rule, with all subjects that began to violate it together.
 
-    `rank` is the first of `ranks`, `subject` the first of `subjects` (empty for a rule that has none).
-    `values` are what the rule read at the first violated instance: expression -> value.
+    `rank` is the first of `ranks`, `subject` the first of `subjects` (empty for a rule without
+    subjects). `values` are those that the rule read at the first violated instance: expression ->
+    value.
     """
 
     rule: str
@@ -41,7 +42,7 @@ class Finding:
     severity: Severity = "warning"
     action: str = DEFAULT
     set_by: str = ""
-    """Who set another action than the rule's `else` says: `tspec.toml:7`."""
+    """The place that replaced the action of the rule's `else`: `tspec.toml:7`."""
     explanation: str = ""
     """The explanation in the rule's `///`."""
     look: str = ""
@@ -110,7 +111,7 @@ class Report:
     undecided: Mapping[str, int] = field(default_factory=dict)
     """Rule -> how many of its instances the ends of recordings leave undecided, over all ranks."""
     complete_required: bool = False
-    """Whether an incomplete recording is an error, not a warning."""
+    """True if an incomplete recording is an error, not a warning."""
 
     @property
     def nothing_checked(self) -> str | None:
@@ -125,7 +126,7 @@ class Report:
         return "no rule had an instance"
 
     def fails(self, on: FailOn) -> bool:
-        """Whether a finding, or a consequence of one, is as severe as `on` says."""
+        """True if a finding, or a consequence of one, is at least as severe as `on`."""
         if on == "never":
             return False
         severe = {"error"} if on == "error" else {"error", "warning", "draft"}
@@ -136,7 +137,7 @@ class Report:
         )
 
     def without_drafts(self) -> Report:
-        """The report on accepted rules alone; what is folded under a draft is a draft itself."""
+        """The report on accepted rules alone. Findings folded under a draft are drafts themselves."""
         kept = tuple(
             replace(
                 finding,

@@ -46,15 +46,15 @@ Place = tuple[str, str]
 
 
 class CauseLink(IntEnum):
-    """How closely a symptom hangs on another, the closest last."""
+    """The strength of the link from a cause to a symptom, the strongest last."""
 
     NONE = 0
     AFTER = 1
-    """It can follow from it."""
+    """The symptom can follow from the cause."""
     ALIKE = 2
-    """It is about the same."""
+    """Both are about the same aspects."""
     PLACE = 3
-    """It is the same tensor or layer."""
+    """Both are about the same tensor or layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,14 @@ class ComparableSymptom:
 
     @property
     def numeric(self) -> bool:
-        """Whether it is about sizes of numbers only, so that nearly anything can be its cause."""
+        """True if the symptom is about sizes of numbers only, so that nearly anything can be its
+        cause.
+        """
         return self.aspects <= NUMERIC
 
     @property
     def of_settings(self) -> bool:
-        """Whether it is about how the job is set up, and nothing that the job did."""
+        """True if the symptom is about the setup of the job alone."""
         return self.aspects <= SETTINGS
 
     @property
@@ -165,7 +167,7 @@ def _link(cause: ComparableSymptom, effect: ComparableSymptom) -> CauseLink:
 
 
 def _can_have_caused(cause: ComparableSymptom, effect: ComparableSymptom) -> bool:
-    """Whether severity, the order in time, settings and the ranks allow it."""
+    """True if severity, order in time, settings and ranks allow `cause` to have caused `effect`."""
     if cause.severity > effect.severity or cause.symptom.since > effect.step:
         return False
     if cause.of_settings is not effect.of_settings:
@@ -184,7 +186,7 @@ def _shared(left: frozenset[Place], right: frozenset[Place]) -> list[Place]:
 
 
 def _apart(left: frozenset[Place], right: frozenset[Place]) -> bool:
-    """Whether the two have subjects of the same kind, and no two of them lie together."""
+    """True if the two have subjects of the same kind, and share no place."""
     comparable = {kind for kind, _ in left} & {kind for kind, _ in right}
     return bool(comparable) and not _shared(left, right)
 
@@ -213,7 +215,7 @@ def _kind(collection: object) -> str:
 
 
 def _place_in_step(rule: Rule) -> tuple[int, bool]:
-    """The place of the rule's window in a step: what is seen earlier is nearer to the cause."""
+    """The place of the rule's window in a step. An earlier observation is nearer to the cause."""
     event = rule.window.event
     if event is None:
         return AFTER_STEP, True

@@ -41,12 +41,12 @@ class Incomplete:
 
     @property
     def why(self) -> str:
-        """How the recording ends, as one clause without its rank."""
+        """The ending of the recording, as one clause without its rank."""
         return _why(self.cause, self.ends.ending or Ending("cut off"))
 
     @property
     def message(self) -> str:
-        """How the recording ends, and how many instances of each rule stay undecided."""
+        """The ending of the recording, and the number of undecided instances of each rule."""
         total = sum(self.undecided.values())
         rules = ", ".join(f"{rule} {number:,}" for rule, number in self.undecided.items())
         left = f"; undecided: {_count(total, 'instance')} ({rules})" if total else ""

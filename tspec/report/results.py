@@ -1,8 +1,8 @@
 """The findings of any command, in the form that all output formats write: SARIF, JUnit, GitHub,
 JSON, text.
 
-A `Result` is one finding, of a rule over a run or of a code over a spec. `Results` are those of one
-command with further data for the formats. Commands build them here (`from_diagnostic`,
+A `Result` is one finding: of a rule over a run, or of a code over a spec. `Results` are those of
+one command with further data for the formats. Commands build them here (`from_diagnostic`,
 `from_finding`) or by hand, and `tspec.report.formats` writes them.
 """
 
@@ -52,7 +52,7 @@ class Region:
     end_line: int = 0
     end_column: int = 0
     message: str = ""
-    """How this place relates to a finding, where it is not the place of the finding."""
+    """The relation of this place to a finding; empty for the finding's own place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Results:
     It separates the findings of several commands in one baseline.
     """
     files: tuple[str, ...] = ()
-    """Files that were looked at, whether or not anything was found; those of cases are known."""
+    """Files that were checked, with or without findings. The files of cases are known."""
     about: Mapping[str, RuleHelp] = field(default_factory=dict)
     """By rule or code. For others, formats write the code's page."""
     incomplete: tuple[Result, ...] = ()
@@ -365,7 +365,7 @@ _SILENT = {
 
 
 def region(source: Source, span: Span, message: str = "") -> Region:
-    """Where a span lies; a file that has no text, such as one that is not there, is a whole."""
+    """The region of a span. A file without text, such as a missing one, is a region as a whole."""
     if not source.text:
         return Region(source.path, message=message)
     start, end = source.position(span.start), source.position(max(span.end, span.start))
@@ -402,5 +402,5 @@ def portable(file: str) -> str:
 
 
 def is_code(rule: str) -> bool:
-    """Whether a name is a code (`TS0402`), not a rule of a spec."""
+    """True if a name is a code (`TS0402`), not a rule of a spec."""
     return bool(_CODE.fullmatch(rule))

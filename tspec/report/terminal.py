@@ -23,7 +23,7 @@ COLOURS = {"error": "bold red", "warning": "bold yellow", "draft": "bold cyan"}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many of each are listed before the rest are counted."""
+    """The number of entries of each kind that are listed before the rest are counted."""
 
     subjects: int = 3
     rules: int = 4

@@ -14,9 +14,10 @@ from tspec.values import about_pieces
 
 
 def message(symptom: Symptom, pieces: Mapping[str, str] | None = None) -> str:
-    """One sentence: the rule's expectation, what was found instead, and of which parameters these are pieces.
+    """One sentence: the rule's expectation, the values found instead, and the parameters of which
+    these are shards.
 
-    `pieces`: parameter -> what a rank holds of it.
+    `pieces`: parameter -> the rank's part of it.
     """
     return _expected(symptom) + about_pieces(_of_parameters(symptom, pieces or {}))
 

@@ -45,17 +45,17 @@ class FileBatch:
     length: int
     step: int | None = None
     limit: bool = False
-    """It holds nothing: the recording ends here because it reached its size limit."""
+    """The batch is empty: the recording ends here because it reached its size limit."""
 
     @property
     def end(self) -> int:
-        """Where the next one begins."""
+        """The offset of the next batch."""
         return self.offset + self.length
 
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """What a file holds: its whole batches in order, and how it ends."""
+    """The contents of a file: its complete batches in order, and its ending."""
 
     batches: tuple[FileBatch, ...]
     closed: bool = False
@@ -77,7 +77,7 @@ def framed(messages: bytes, number: int, offset: int, step: int = 0, limit: bool
 
 
 def has_header(data: memoryview) -> bool:
-    """Whether a file begins with a batch that has a header."""
+    """True if a file begins with a batch that has a header."""
     return _header(data, 0) is not None
 
 
@@ -121,7 +121,9 @@ def _after_end(found: list[FileBatch], data: memoryview, at: int) -> FileLayout:
 
 
 def _unreadable(found: list[FileBatch], data: memoryview, at: int) -> FileLayout:
-    """Where no header is: either the file ends before it, or it was changed."""
+    """The layout of a file without a header at `at`: either the file ends before it, or it was
+    changed.
+    """
     later = next((each for each in _headers(data, at) if each.offset >= at), None)
     if later is None and _is_beginning(data, at):
         return FileLayout(tuple(found), torn=len(data) - at)
@@ -131,7 +133,7 @@ def _unreadable(found: list[FileBatch], data: memoryview, at: int) -> FileLayout
 
 
 def _is_beginning(data: memoryview, at: int) -> bool:
-    """Whether the rest can be the first part of a batch. File systems fill up with zeros what they lost."""
+    """True if the rest can be the first part of a batch. File systems replace lost data by zeros."""
     rest = data[at:]
     if rest[-len(END) :] == END:
         return False
@@ -166,7 +168,7 @@ def _headers(data: memoryview, at: int) -> Iterator[FileBatch]:
 
 
 def _is_whole(data: memoryview, batch: FileBatch) -> bool:
-    """Whether a batch is what its checksum says."""
+    """True if a batch agrees with its checksum."""
     held = data[batch.offset : batch.end]
     split = 8 + int.from_bytes(held[4:8], "little")
     if split > len(held):

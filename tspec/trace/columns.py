@@ -13,10 +13,11 @@ from tspec import __version__
 from tspec.builtin.features import FEATURES as features
 
 FORMAT = 3
-"""Grows when a reader of today could misread what is written. Earlier ones are still read.
+"""The version of the file format. It grows if a current reader could misread new files. Older
+formats are still read.
 
-1: a plain Arrow stream. 2: each batch has a header with a checksum, and so has `meta.json`.
-3: calls and boundaries have a location.
+1: a plain Arrow stream. 2: each batch has a header with a checksum, and so has `meta.json`. 3:
+calls and boundaries have a location.
 """
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
@@ -42,9 +43,10 @@ HEAD = (
     ("time", pa.int64()),
     ("location", NAMES),
 )
-"""What a record says of itself; `time` is in ns since 1970, on the first record of a batch and on
-boundaries. `location` is that of a begin, a boundary or a finish, as JSON (see `tspec.trace.values`): one
-column, since each costs bytes in each batch."""
+"""The columns of a record itself. `time` is in ns since 1970, on the first record of a batch and on
+boundaries. `location` is that of a begin, a boundary or a finish, as JSON (see
+`tspec.trace.values`). It is one column, since each column costs bytes in each batch.
+"""
 
 VALUE = (
     ("field", NAMES),

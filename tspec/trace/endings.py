@@ -22,7 +22,7 @@ class EndsEarly:
     file: str
     """The path of the first rank's file, whether or not there is one."""
     ending: Ending | None
-    """How the recording ends; None where there is no file."""
+    """The ending of the recording; None if there is no file."""
 
 
 def of_tables(tables: Tables) -> tuple[EndsEarly, ...]:

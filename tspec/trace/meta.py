@@ -1,4 +1,4 @@
-"""`meta.json`: what a recording's folder says of the job as a whole."""
+"""`meta.json`: the facts about the job as a whole in a recording's folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ META = "meta.json"
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What is known of the job: how many ranks it had, and texts such as its command."""
+    """The known facts about the job: its number of ranks, and texts such as its command."""
 
     world: int = 0
     """0 where it is not known."""
@@ -47,7 +47,9 @@ def write_meta(folder: Path | str, world: int, meta: Mapping[str, str] | None = 
 
 
 def read_meta(folder: Path) -> Meta:
-    """What `meta.json` says, or nothing where there is none. Raises TraceError if it is damaged or nonsense."""
+    """The contents of `meta.json`, or an empty `Meta` if there is no file. Raises TraceError if the
+    file is damaged or malformed.
+    """
     path = folder / META
     try:
         data = path.read_bytes()

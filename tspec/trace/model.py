@@ -1,7 +1,9 @@
-"""What a trace says: calls, samples of state, and step boundaries, each at one instant of one rank.
+"""The records of a trace: calls, samples of state, and step boundaries, each at one instant of one
+rank.
 
-An *instant* is a number (`seq`) that grows along one rank (one stream). State is sampled at instants
-where it can change; the value of a field at an instant is what was last sampled at or before it.
+An *instant* is a number (`seq`) that grows along one rank (one stream). State is sampled at
+instants at which it can change. The value of a field at an instant is the last sample at or before
+it.
 """
 
 from __future__ import annotations
@@ -138,9 +140,11 @@ class Damage:
     """The first batch of a file that does not hold what was written. Nothing from there on is read."""
 
     batch: int
-    """Its number. Batch 0 is the schema; each later one is what was flushed at once, mostly a step."""
+    """The number of the batch. Batch 0 is the schema. Each later batch was flushed at once and
+    mostly holds a step.
+    """
     offset: int
-    """Where it begins in the file, in bytes."""
+    """The offset of the batch in the file, in bytes."""
     step: int | None
     """The step of its first record, or None if that cannot be read."""
     what: str
@@ -157,7 +161,7 @@ process was killed between two batches, or still runs. `torn`: it was killed wit
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the recording of one process ends. Only a `finished` one is the whole run."""
+    """The ending of one process's recording. Only a `finished` one is the complete run."""
 
     how: How
     step: int | None = None
@@ -165,7 +169,7 @@ class Ending:
     torn: int = 0
     """Bytes at the end of the file that are no whole batch."""
     damage: Damage | None = None
-    """Where reading ended, if the file is damaged."""
+    """The place at which reading ended, if the file is damaged."""
 
     @property
     def words(self) -> str:
@@ -182,7 +186,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What one process recorded, in order of `seq`."""
+    """The records of one process, in order of `seq`."""
 
     rank: int
     records: tuple[Record, ...]
@@ -203,7 +207,7 @@ class Trace:
 
     streams: tuple[Stream, ...]
     world: int
-    """How many ranks the job had; ranks without a stream were not recorded."""
+    """The number of ranks of the job. Ranks without a stream were not recorded."""
     meta: Mapping[str, str] = field(default_factory=dict)
 
     def stream(self, rank: int) -> Stream | None:
@@ -219,7 +223,9 @@ def missing_ranks(recorded: Iterable[int], world: int) -> tuple[range, ...]:
 
 
 MOST_UNRECORDED = 100
-"""So many ranks after the last recorded one are members of groups: what is unknown of them is unknown alike."""
+"""The number of ranks after the last recorded one that are members of groups. Further ones would be
+unknown in the same way.
+"""
 
 
 def world_of_groups(recorded: Iterable[int], world: int) -> int:

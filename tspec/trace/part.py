@@ -1,7 +1,8 @@
-"""A part of a recording: the calls of some events and the samples of some kinds, read without the rest.
+"""A part of a recording: the calls of some events and the samples of some kinds, read without the
+rest.
 
-What is left decides as the whole does for whoever reads nothing else: steps and epochs open where they
-did, and the context at each instant is what it was, since records that change it stay.
+A rule that reads nothing else is decided as on the complete recording. Steps and epochs open at the
+same instants, and the context at each instant is unchanged, since records that change it are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parameters of which ranks hold pieces, as a recording has them."""
+"""The parameters in a recording that are sharded over ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _FIELDS = ("whole_shape", "cuts")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """How pieces of a parameter lie in the whole: its shape, and `Shard(0) over tp` for each cut."""
+    """The sharding of a parameter: the shape of the full tensor, and `Shard(0) over tp` for each
+    cut.
+    """
 
     whole_shape: tuple[int, ...]
     cuts: tuple[str, ...]

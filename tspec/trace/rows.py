@@ -62,7 +62,7 @@ def _mapped(path: Path) -> pa.Buffer:
 
 
 def _layout(path: Path, held: pa.Buffer) -> FileLayout:
-    """Where its batches are, by the format that it says it has."""
+    """The batches of a file, by the format that the file declares."""
     data = memoryview(held).cast("B")
     framed = batches.has_header(data)
     if not framed and _says_format(path, held, _schema(held)) == 1:
@@ -94,7 +94,7 @@ def _says_format(path: Path, held: pa.Buffer, schema: pa.Schema | None) -> int |
 
 
 def _is_of_a_trace(schema: pa.Schema) -> bool:
-    """Whether the columns are a trace's. Recordings lack what is newer than they are."""
+    """True if the columns are those of a trace. An older recording lacks newer columns."""
     lacking = _ADDED - {*schema.names}
     return bool(schema.equals(pa.schema([each for each in SCHEMA if each.name not in lacking])))
 
@@ -102,7 +102,7 @@ def _is_of_a_trace(schema: pa.Schema) -> bool:
 def _read(
     held: pa.Buffer, found: FileLayout, columns: Collection[str] | None
 ) -> tuple[list[pa.RecordBatch], Damage | None]:
-    """The batches of rows up to the first that is not valid Arrow, and what is wrong with that one."""
+    """The batches of rows before the first that is not valid Arrow, and the damage there."""
     wanted = _with_rows(found)
     if not wanted:
         return [], found.damage
@@ -132,8 +132,8 @@ def _read(
 def _up_to_fault(
     read: list[pa.RecordBatch], found: FileLayout
 ) -> tuple[list[pa.RecordBatch], Damage | None]:
-    """The batches up to the first with rows that no trace holds, and what is wrong with that one."""
-    # Those that could be read are fewer than the file has.
+    """The batches before the first with rows that no trace holds, and the damage there."""
+    # The readable batches may be fewer than those of the file.
     for place, (rows, batch) in enumerate(zip(read, _with_rows(found), strict=False)):
         if (fault := fault_of(rows)) is not None:
             return read[:place], _damage(batch, fault)
@@ -159,7 +159,7 @@ def _damage(batch: FileBatch, fault: str) -> Damage:
 
 
 def _only(columns: Collection[str] | None, rows: pa.Table) -> pa.Table:
-    """Those of the columns that were asked for; those newer than the recording are null."""
+    """The columns that were asked for. Columns newer than the recording are null."""
     wanted = [name for name in SCHEMA.names if columns is None or name in columns]
     for name in wanted:
         if name not in rows.column_names:

@@ -28,7 +28,9 @@ _NO_ENTITIES = ("context", "group")
 
 @dataclass(frozen=True, slots=True)
 class StreamSummary:
-    """What one process recorded. `steps` and `epochs` are first and last, or None without any."""
+    """The recording of one process. `steps` and `epochs` are first and last, or None if there are
+    none.
+    """
 
     rank: int
     worker: int | None
@@ -41,10 +43,10 @@ class StreamSummary:
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """What a trace holds, over all its streams.
+    """The contents of a trace, over all its streams.
 
-    `events` counts calls by event; `entities` counts distinct subjects by kind over all ranks;
-    `context` and `groups` name what is known at every moment and the axes of the job.
+    `events` counts calls by event. `entities` counts distinct subjects by kind over all ranks.
+    `context` and `groups` are the names of the context and the axes of the job.
     """
 
     folder: Path
@@ -56,7 +58,7 @@ class TraceSummary:
     context: tuple[str, ...]
     groups: tuple[str, ...]
     pieces: Mapping[str, Piece]
-    """The parameters of which ranks hold pieces."""
+    """The parameters that are sharded over ranks."""
 
     @property
     def missing_ranks(self) -> tuple[range, ...]:

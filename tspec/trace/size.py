@@ -1,4 +1,4 @@
-"""How large a recording is, from the ends of its files: nothing else of them is read."""
+"""The size of a recording, from the ends of its files; nothing else is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FolderSize:
 
 
 def size_of_recording(folder: Path) -> FolderSize:
-    """How large a recording is now. A folder that is not there holds nothing."""
+    """The current size of a recording. A missing folder has size 0."""
     streams = sorted(folder.glob("rank-*.arrow"))
     ranks = {path.name.split(".")[0] for path in streams}
     steps = max((_last_step(path) for path in streams), default=0)

@@ -47,7 +47,9 @@ def _fault_of_names(rows: pa.RecordBatch | pa.Table) -> str | None:
 
 
 def _fault_of_records(rows: pa.RecordBatch | pa.Table) -> str | None:
-    """Whether the first record begins with the rows, and the heads of all are there."""
+    """The fault of rows that begin within a record, or that lack a column of their record's head.
+    None without a fault.
+    """
     if "place" in rows.schema.names and rows.num_rows and rows.column("place")[0].as_py() != 0:
         return "its first row is not the first of a record"
     needed = (
@@ -104,7 +106,7 @@ def _why_not(read: Callable[[str], object], text: str) -> str | None:
 
 
 def _fault_of_lists(rows: pa.RecordBatch | pa.Table) -> str | None:
-    """Whether a list is followed by as many rows as it has items."""
+    """The fault that a list is followed by fewer rows than it has items. None without a fault."""
     if not {"type", "int", "item", "record"} <= set(rows.schema.names):
         return None
     item = rows.column("item")

@@ -174,7 +174,7 @@ class TraceWriter:
                 self._shut()
 
     def _is_ours(self) -> bool:
-        """Whether this process may write: a fork may not."""
+        """True if this process may write. A fork may not."""
         return self._open and os.getpid() == self._pid
 
     @contextmanager
@@ -191,7 +191,9 @@ class TraceWriter:
             raise
 
     def _messages(self) -> bytes:
-        """What Arrow has written into memory since the last time. It writes the schema with the first batch."""
+        """The bytes that Arrow has written into memory since the last call. It writes the schema
+        with the first batch.
+        """
         self._buffer.flush()
         written = self._written.getvalue()
         self._written.seek(0)
@@ -331,7 +333,9 @@ def _head(record: Record, stamped: bool, event: str | None) -> _Cells:
 
 
 def _is_flat(value: tuple[Value, ...]) -> bool:
-    """Whether a list has a row for each item: it holds a tensor, and nothing that holds another value."""
+    """True if a list has a row for each item: it holds a tensor, and no item contains another
+    value.
+    """
     inner = (tuple, frozenset, Mapping)
     return any(isinstance(item, Tensor) for item in value) and not any(
         isinstance(item, inner) for item in value
@@ -366,7 +370,7 @@ def _plain_cells(value: Value) -> _Cells:
 
 
 def _fits(features: _Cells) -> bool:
-    """Whether the typed columns hold all features: no integer is too long, no name is broken."""
+    """True if the typed columns can hold all features: no integer is too long, no name is broken."""
     for feature in features:
         if feature is None:
             continue
@@ -381,7 +385,7 @@ def _fits(features: _Cells) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether Arrow can hold it: file names may have half of a surrogate pair."""
+    """True if Arrow can hold the text. File names may contain half of a surrogate pair."""
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 

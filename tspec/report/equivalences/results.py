@@ -1,4 +1,4 @@
-"""What a comparison of two runs found, as results of a report."""
+"""The findings of a comparison of two runs, as results of a report."""
 
 from __future__ import annotations
 

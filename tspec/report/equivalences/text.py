@@ -1,4 +1,4 @@
-"""What a comparison of two runs found, as text for a terminal."""
+"""The findings of a comparison of two runs, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ def _earliest(outcome: Outcome) -> str:
 
 
 def _estimated(outcome: Outcome) -> Iterator[FoldedLine]:
-    """How sure errors are that are estimated from sketches, and which tensors were fetched in full."""
+    """Lines on the standard error of errors estimated from sketches, and on the tensors fetched in
+    full.
+    """
     error = max((each.standard_error for each in outcome.comparisons), default=0.0)
     if error:
         estimated = sum(each.standard_error > 0 for each in outcome.comparisons)
@@ -140,7 +142,9 @@ def _estimated(outcome: Outcome) -> Iterator[FoldedLine]:
 
 
 def _divided(times: float) -> Iterator[FoldedLine]:
-    """That one side divides losses by the number of micro-batches, and the other one gradients."""
+    """A line that one side divides losses by the number of micro-batches, and the other side
+    divides gradients.
+    """
     if times != 1:
         divides = ("reference", "candidate") if times > 1 else ("candidate", "reference")
         yield FoldedLine(

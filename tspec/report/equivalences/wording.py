@@ -8,7 +8,7 @@ from tspec.equivalence.compare import TensorComparison
 
 
 def compared(outcome: Outcome) -> str:
-    """How many tensors were compared, and how many differ."""
+    """The number of tensors compared, and the number that differ."""
     differing = f"{len(outcome.wrong)} differ" if outcome.wrong else "none differs"
     return f"{counted(len(outcome.comparisons), 'tensor')} compared, {differing}"
 

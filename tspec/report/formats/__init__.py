@@ -1,4 +1,4 @@
-"""How results are written: one file per format, each with a function from `Results` to text."""
+"""The formats of results: one file each, with a function from `Results` to text."""
 
 from __future__ import annotations
 

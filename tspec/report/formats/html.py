@@ -73,7 +73,7 @@ def place(result: Result) -> str:
 
 
 def drawing(figure: Figure) -> Drawing:
-    """Where each value of a figure stands."""
+    """The drawing of a figure: the position of each value."""
     finite = [v for each in figure.curves for v in each.values if v is not None and 0 < v < inf]
     low = floor(log10(min(finite, default=1)))
     high = max(ceil(log10(max(finite, default=1))), low + 1)

@@ -12,7 +12,7 @@ from tspec.report.results import Result, Results
 
 
 def write(results: Results) -> str:
-    """A JSON list with a newline at its end; the fields of each object are those of `as_object`."""
+    """A JSON list with a newline at its end. The fields of each object are those of `as_object`."""
     found = [as_object(each, results) for each in (*results.results, *results.incomplete)]
     return json_text(found) + "\n"
 

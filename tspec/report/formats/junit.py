@@ -1,8 +1,8 @@
 """Results as JUnit XML: a suite for each spec file, a case for each rule.
 
-A case fails if its rule was violated, is an error if tspec failed, and is skipped, with the reason, if
-nothing was tested. What was found of something that is no case, such as a code, is a case of its own.
-So is the recording of a rank that ends early, in a suite of its file.
+A case fails if its rule was violated, is an error if tspec failed, and is skipped, with the reason,
+if nothing was tested. A finding without a rule, such as one of a code, is a case of its own. So is
+the recording of a rank that ends early, in a suite of its file.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def write(results: Results) -> str:
                 **_notifications(results),
             }
         },
-        # Services tell the logs of one tool apart by it, as those of `lint` and `run`.
+        # Services distinguish the logs of one tool by this id, such as those of `lint` and `run`.
         "automationDetails": {"id": f"tspec/{results.command}/" if results.command else "tspec/"},
         "columnKind": "unicodeCodePoints",
         "results": [_result(result, index) for result in results.results],
