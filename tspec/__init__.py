@@ -9,9 +9,10 @@ __version__ = "0.1.0"
 
 
 def step(number: int | None = None) -> None:
-    """Say that a training step begins, where it cannot be found; nothing happens in a plain run.
+    """Mark the beginning of a training step, if it cannot be found automatically. Does nothing in a
+    plain run.
 
-    From the first call on, steps are only what the script says. `number` is that of the step.
+    From the first call on, only these calls begin steps. `number` is the step's number.
     """
     from tspec.runtime.live.current import say_step  # imports torch
 

@@ -1,4 +1,4 @@
-"""What tspec has to say about a spec: one finding, and how a person sees it."""
+"""Diagnostics: what tspec finds in a spec, and its presentation to a person."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def no_text(source: Source, byte: int) -> Diagnostic:
-    """The one error of a file with a byte (counted from 0) that is no UTF-8. It has no place to show."""
+    """The diagnostic of a file that is no UTF-8, with the number of the faulty byte, from 0. It has
+    no place to show.
+    """
     message = f"cannot read `{source.path}`: it is no UTF-8 text (byte {byte})"
     return Diagnostic("TS0103", message, Span(0, 0), Source(source.path, ""))
 

@@ -1,4 +1,4 @@
-"""The pages of the diagnostics: what a code means, with a bad and a good example."""
+"""The pages of the diagnostics: the meaning of a code, with a bad and a good example."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def write(file: Path, text: str) -> None:
 
 
 def reason(problem: OSError) -> str:
-    """What went wrong, in the system's words: `no space left on device`."""
+    """The reason of an error, in the system's words: `no space left on device`."""
     said = problem.strerror or str(problem)
     return said[:1].lower() + said[1:]
 

@@ -1,4 +1,5 @@
-"""How texts of unknown origin are shown: names in a trace, texts of a spec, messages of exceptions.
+"""Displays texts of unknown origin: names in a trace, texts of a spec, messages of exceptions.
+
 
 Such a text may hold control characters, which a terminal obeys; characters that turn the line around or
 cannot be seen; ends of lines, which forge lines of a log; and lone surrogates, which no file can

@@ -44,7 +44,7 @@ def is_of_an_end(reason: str) -> bool:
 
 
 def is_of_absence(reason: str) -> bool:
-    """Whether a member of the group lacks the instance, so that the rule's claim was not evaluated."""
+    """True if a member of the group lacks the instance, so that the rule's claim was not evaluated."""
     return reason.endswith(LACKS)
 
 

@@ -1,4 +1,4 @@
-"""Where the folders that ship with tspec lie: the grammar, the standard library and the rule packs."""
+"""The folders that ship with tspec: the grammar, the standard library and the rule packs."""
 
 import os
 from pathlib import Path
@@ -36,7 +36,7 @@ def stable(file: str, root: Path) -> str:
 
 
 def is_shipped(path: Path) -> bool:
-    """Whether a file is one of the rules that ship with tspec."""
+    """True if a file is one of the specs that ship with tspec."""
     folders = (
         parent / name for parent in (PACKAGE, PACKAGE.parent) for name in ("stdlib", "specs")
     )

@@ -40,7 +40,7 @@ Phase = Literal["train", "eval"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known at every instant of a job."""
+    """The values known at every instant of a job."""
 
     step: int = 0
     epoch: int = 0
@@ -68,7 +68,8 @@ STEP_OF_RUN = "run.step"
 def step_of_run(step: int, first: int | None) -> int:
     """The place of a step among those of its run, from 1; 0 before the first.
 
-    `first` is the number of the step that opened first in this run: 1, but for a resumed job; None if none has.
+    `first` is the number of the first step opened in this run: 1, unless the job was resumed; None
+    if no step has opened.
     """
     return 0 if first is None else max(0, step - first + 1)
 
@@ -99,7 +100,7 @@ class Location:
 
     @property
     def is_in_a_file(self) -> bool:
-        """It is in no code that was made from a text, such as that of `python -c`."""
+        """True if the code lies in a file, not in a text such as that of `python -c`."""
         return not self.file.startswith("<")
 
 
@@ -114,17 +115,19 @@ def show(value: object) -> str:
 
 
 def piece_in_words(whole_shape: Sequence[int], cuts: Sequence[str]) -> str:
-    """What a rank holds of a parameter that is cut: `a piece of [16, 8] (Shard(0) over tp)`."""
+    """A rank's part of a sharded parameter, in words: `a piece of [16, 8] (Shard(0) over tp)`."""
     return f"a piece of {show(tuple(whole_shape))} ({', '.join(cuts)})"
 
 
 def about_pieces(pieces: Mapping[str, str]) -> str:
-    """The end of a message that has numbers of parameters, for those that are cut; nothing if none is."""
+    """The end of a message with numbers of parameters: it names those that are sharded. Empty if
+    none is.
+    """
     return "".join(f"; {name} is {words}" for name, words in pieces.items())
 
 
 def _first_of(names: Sequence[str]) -> str:
-    """As many whole names as fit: `{embed.weight, head.bias and 26 more}`."""
+    """As many complete names as fit: `{embed.weight, head.bias and 26 more}`."""
     ends = accumulate(len(name) + 2 for name in names)
     fitting = sum(end + len(f" and {len(names)} more") <= LONGEST for end in ends)
     if not fitting:

@@ -30,12 +30,12 @@ class Action:
 
     @property
     def acts(self) -> bool:
-        """Whether it does more than report."""
+        """True if the action does more than report."""
         return self.effect != "none"
 
     @property
     def ends_job(self) -> bool:
-        """Whether no step follows it."""
+        """True if no step follows the action."""
         return self.effect == "ends the job"
 
 

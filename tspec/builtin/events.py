@@ -38,19 +38,19 @@ class EventRoles:
     0 schedule, 1 load, 2 forward, 3 dropout, 4 backward, 5 clip, 6 update, 7 save.
     """
     updates: bool = False
-    """Its calls change what is trained: `skip` leaves them out."""
+    """Its calls change the trained state; `skip` leaves them out."""
     follows_update: bool = False
-    """It comes after the update of its step, so nothing is left to skip."""
+    """Its calls follow the update of their step, so nothing is left to skip."""
     in_every_step: bool = False
     """Every step of training has a call of it, the first one too."""
     brings_batch: bool = False
-    """It returns a batch."""
+    """Its calls return a batch."""
     changes_state: bool = False
-    """It exists to change state; an effect of another event on state is a coincidence."""
+    """Its purpose is to change state. An effect of another event on state is a coincidence."""
     paces_ranks: bool = False
     """Cooperating ranks call it equally often."""
     is_seldom: bool = False
-    """It may be called once in many steps."""
+    """Many steps may pass without a call of it."""
     in_loop: Literal["no", "once", "often"] = "no"
     """The training loop calls it: once in a step, or as often as the program accumulates or reduces."""
     before: Before = "first calls"
@@ -143,7 +143,7 @@ LIGHT = _light("")
 """The roles of a bare callable."""
 
 UPDATES = frozenset(row.name for row in _ROWS if row.updates)
-"""The events that change what is trained."""
+"""The events that change the trained state."""
 
 FETCHES = frozenset(row.name for row in _ROWS if row.brings_batch)
 """The events that return a batch."""

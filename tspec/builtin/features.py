@@ -29,7 +29,7 @@ class BuiltinFeature:
 
     name: str
     meaning: str = field(kw_only=True)
-    """What it is, in one sentence of the vocabulary."""
+    """Its meaning, in one sentence of the vocabulary."""
     example: str = field(kw_only=True)
     """A rule's clauses in which it stands."""
     kind: Literal["int", "float", "bool", "string", "shape"]
@@ -50,9 +50,11 @@ class BuiltinFeature:
     along: Callable[[Any, int], Any] | None = None
     """From float64 elements and a dimension to the feature along that dimension."""
     of_number: Callable[[float], Any] | None = None
-    """That of a tensor which holds one number."""
+    """The feature of a tensor with one element, from that number."""
     is_finite: Callable[[Any], bool] | None = None
-    """Whether all elements are finite if this is its value; None: it does not say."""
+    """True if a value of the feature implies that all elements are finite. None: values do not show
+    it.
+    """
 
     @property
     def dotted(self) -> bool:

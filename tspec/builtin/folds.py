@@ -40,7 +40,7 @@ class BuiltinFold:
 
     name: str
     meaning: str = field(kw_only=True)
-    """What it is, in one sentence of the vocabulary."""
+    """Its meaning, in one sentence of the vocabulary."""
     example: str = field(kw_only=True)
     """A rule's clauses in which it stands."""
     takes: Literal["values", "conditions", "numbers"]
@@ -62,7 +62,7 @@ class BuiltinFold:
 
     @property
     def decided_early(self) -> bool:
-        """Whether one or two known values may decide it, whatever the others are."""
+        """True if one or two known values may decide the fold, whatever the others are."""
         return self.result == "bool"
 
 

@@ -43,7 +43,7 @@ class BuiltinFunction:
 
     name: str
     meaning: str = field(kw_only=True)
-    """What it is, in one sentence of the vocabulary."""
+    """Its meaning, in one sentence of the vocabulary."""
     example: str = field(kw_only=True)
     """A rule's clauses in which it stands."""
     takes: tuple[Literal["number", "text", "dtype", "class"], ...]
@@ -64,7 +64,7 @@ class BuiltinFunction:
 
     @property
     def bounds_a_number(self) -> bool:
-        """Whether z3 knows how it goes with a number."""
+        """True if z3 has a formula for the function, and its argument is a number."""
         return self.z3 is not None and self.takes[0] == "number"
 
 

@@ -1,1 +1,1 @@
-"""What a project says once for all commands: `tspec.toml`, or `[tool.tspec]` in pyproject.toml."""
+"""The settings of a project for all commands: `tspec.toml`, or `[tool.tspec]` in pyproject.toml."""

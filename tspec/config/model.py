@@ -1,4 +1,4 @@
-"""What a configuration says, after it was read: every value of its right type."""
+"""The values of a configuration after reading, each of its right type."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LintSection:
     ignore: tuple[str, ...] = ()
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     passes: float | None = None
-    """How often a rule may read all parameters in one step."""
+    """The largest number of times that a rule may read all parameters in one step."""
     collectives: float | None = None
-    """How many collectives a rule may need in one step."""
+    """The largest number of collectives that a rule may need in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Config:
     test: TestSection = TestSection()
     source: Source | None = None
     places: Mapping[tuple[str | int, ...], Span] = field(default_factory=dict)
-    """Where the values of `source` stand, by their keys from the table of the configuration on."""
+    """Path of keys in the configuration's table -> the place of the value in `source`."""
 
     @property
     def root(self) -> Path:

@@ -1,6 +1,7 @@
-"""Where each key and value of a TOML text stands, which the reader of the standard library does not tell.
+"""Finds the place of each key and value in a TOML text, which the standard library's reader does
+not give.
 
-The text is known to be valid TOML: what is found here need not be checked again.
+The text is known to be valid TOML, so it is not checked again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds and reads the configuration of a project, and says what is wrong with it at its place."""
+"""Finds and reads the configuration of a project, and reports its errors at their places."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _is_pyproject(file: Path) -> bool:
 
 
 def has_table(file: Path) -> bool:
-    """Whether a pyproject.toml says anything to tspec."""
+    """True if a pyproject.toml has a table for tspec."""
     text = file.read_bytes().decode("utf-8", errors="replace")
     if "tspec" not in text:
         return False
@@ -117,7 +117,7 @@ class _InvalidValue(Exception):
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one text, and collects what is wrong with it."""
+    """Reads one text, and collects its errors."""
 
     source: Source
     top: Keys
@@ -156,7 +156,7 @@ class _Reader:
     def _table(
         self, content: Mapping[str, Any], at: Keys, keys: Mapping[str, Kind]
     ) -> dict[str, Any]:
-        """The values of a table by the names of fields; what is wrong is left out."""
+        """The values of a table by the names of fields. Values with errors are left out."""
         found = {}
         for key, value in content.items():
             kind = keys.get(key)

@@ -35,7 +35,7 @@ class RuleOverride:
         return self.by or f"{self.source.path}:{self.source.position(self.span.start).line}"
 
     def covers(self, qualified: str) -> bool:
-        """Whether it is about a rule."""
+        """True if the override applies to a rule."""
         if self.rule.endswith(".*"):
             return qualified.startswith(self.rule[:-1])
         return qualified == self.rule

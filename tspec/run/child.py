@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecordingSettings:
-    """The recording of a checked job: its folder, and what is watched for it."""
+    """The recording of a checked job: its folder, and the events and values that are watched for
+    it.
+    """
 
     to: Destination
     watch: WatchSpec
@@ -85,7 +87,7 @@ class ChildSettings:
 
 
 def checker_of(given: ChildSettings) -> tuple[Checker, WatchSpec]:
-    """The sink of a generated file, and what is to be watched for it."""
+    """The sink of a generated file, and the events and values to watch for it."""
     module = loaded(given.hooks)
     return module.hooks(folder=given.folder, nodes=given.nodes), module.WATCH
 

@@ -30,7 +30,7 @@ class JobFolder:
     """A rank's place in the folder of its attempt."""
 
     path: Path
-    """The folder of this attempt; those of earlier attempts lie beside it."""
+    """The folder of this attempt. The folders of earlier attempts lie beside it."""
     launch: Launch
 
     @property
@@ -138,7 +138,7 @@ def _leave(folder: JobFolder) -> None:
 
 
 def was_stopped(attempt: Path) -> bool:
-    """Whether a rule ended an attempt."""
+    """True if a rule ended an attempt."""
     return any(
         json.loads(path.read_text(encoding="utf-8"))["stopped"]
         for path in attempt.glob("*.ended.json")
@@ -155,7 +155,9 @@ def joins(folder: Path, launch: Launch) -> None:
 
 
 def stopped_before(folder: Path, launch: Launch) -> str:
-    """How a rule stopped an earlier attempt of the launcher of a process within the run; else empty."""
+    """The reason why a rule stopped an earlier attempt of this process's launcher within the run;
+    else empty.
+    """
     if not launch.attempt:
         return ""
     for path in folder.glob("*.launch.json"):

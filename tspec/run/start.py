@@ -49,11 +49,11 @@ class RunResult:
     counts: Mapping[str, Mapping[str, int]]
     """Rule -> how many of its instances came to each verdict, over all ranks."""
     tells: bool = True
-    """Whether this process reports; under a launcher, the first rank does for all."""
+    """True if this process reports. Under a launcher, the first rank reports for all."""
     again: str = ""
     """Why the script was not run: a rule stopped the job in an earlier attempt of the launcher."""
     left: Path | None = None
-    """Where the findings of this machine's ranks stay, if it is not the one that reports."""
+    """The folder of the findings of this machine's ranks, if another machine reports."""
 
 
 @contextmanager
@@ -64,11 +64,13 @@ def running(
     record: Destination | None = None,
     sources: Sources | None = None,
 ) -> Iterator[RunResult]:
-    """Run `script.py ARGS` or `-m module ARGS` as Python would, with the rules of a program checked in it.
+    """Run `script.py ARGS` or `-m module ARGS` as Python would, with the rules of a program checked
+    in it.
 
-    What was found is to be reported within the block: then its files are removed. `record` is where
-    the run is recorded too. `sources` says how files are named, else from the working folder on. Raises
-    CannotCompile for rules without code, OSError if there is no folder of the user's own.
+    The findings are to be reported within the block: their files are removed at its end. With
+    `record`, the run is recorded there too. `sources` names files; by default, names are relative
+    to the working folder. Raises CannotCompile for rules without code, OSError if there is no
+    folder of the user's own.
     """
     launch, sources = launched(), sources or Sources(Path.cwd())
     text = compile_program(program, target="torch", given=given, root=sources.root)

@@ -64,7 +64,9 @@ def supervised(arguments: Sequence[str]) -> Iterator[int]:
 
 
 def _has(reads: int, number: int) -> bool:
-    """Whether the process got the signal too, as from a terminal, which sends it to all in the foreground."""
+    """True if the process got the signal too. A terminal sends it to all processes in the
+    foreground.
+    """
     while select.select([reads], [], [], SAME)[0]:
         got = os.read(reads, 1)
         if not got:

@@ -31,7 +31,7 @@ def _chain() -> None:
 
 
 class _TorchArrives(importlib.abc.MetaPathFinder):
-    """Waits for `import torch`, and then starts what the environment names."""
+    """Waits for `import torch`, and then starts the jobs that the environment names."""
 
     def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
         if fullname != "torch":
@@ -70,7 +70,9 @@ def _start() -> None:
 
 
 def _warn(message: str) -> None:
-    """Log it as jobs do. Their module is found by its place: what is missing here may be tspec itself."""
+    """Log a warning as jobs do. The logging module is found by its path, since tspec itself may be
+    missing here.
+    """
     path = Path(_HERE).parent / "runtime" / "say.py"
     spec = importlib.util.spec_from_file_location("tspec.runtime.say", path)
     if spec is not None and spec.loader is not None:

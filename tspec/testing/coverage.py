@@ -36,7 +36,7 @@ class CoveredCondition:
 
 @dataclass(frozen=True, slots=True)
 class ConditionCoverage:
-    """How often a condition was true and false."""
+    """The number of times that a condition was true and false."""
 
     condition: CoveredCondition
     true: int
@@ -63,7 +63,7 @@ class RuleCoverage:
 
     @property
     def points(self) -> tuple[bool, ...]:
-        """Whether each item is covered: holds, violated, and both truth values of each condition."""
+        """The coverage of each item: holds, violated, and both truth values of each condition."""
         holds, violated = self.verdicts["holds"], self.verdicts["violated"]
         both = [bool(side) for seen in self.conditions for side in (seen.true, seen.false)]
         return (bool(holds), bool(violated), *both)

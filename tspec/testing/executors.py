@@ -60,7 +60,7 @@ def _columnar(
 
 
 def _is_alone(test_run: TestRun, known: Mapping[str, Rule]) -> bool:
-    """Whether a test has one rank, and no verdict depends on that rank's number."""
+    """True if a test has one rank, and no verdict depends on that rank's number."""
     events = test_run.test.events
     if not isinstance(events, Script) or events.ranks != 1:
         return False

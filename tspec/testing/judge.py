@@ -34,7 +34,7 @@ def judge(test_run: TestRun, known: Mapping[str, Rule]) -> tuple[Diagnostic, ...
 
 
 def fails(test_run: TestRun, rule: Rule) -> bool:
-    """Whether a test fails because of one of its rules; quicker than `judge`."""
+    """True if a test fails because of one of its rules. It is quicker than `judge`."""
     found = [each for _, each in test_run.decisions[rule.qualified]]
     violated = [each for each in found if each.verdict == "violated"]
     held = [each for each in found if each.verdict == "holds"]

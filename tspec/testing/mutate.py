@@ -25,7 +25,7 @@ class RuleMutants:
     survivors: tuple[Mutant, ...]
     equivalent: int
     tests: int
-    """How many tests decide it."""
+    """The number of tests that decide the rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _distinct(rule: Rule) -> Iterator[Mutant]:
 
 
 def _noticed(mutant: Mutant, test: TestRun) -> bool:
-    """Whether a test fails with the changed rule in place of the rule."""
+    """True if a test fails with the changed rule in place of the rule."""
     assert test.job is not None
     name = mutant.original.qualified
     if mutant.same_instances:

@@ -15,7 +15,7 @@ _WORDS = {"TS0610": "vacuous", "TS0611": "blind", "TS0612": "unproven", "TS0614"
 
 
 def as_text(coverage: Coverage) -> str:
-    """What was never seen, by rule, with a summary below."""
+    """The uncovered items, by rule, with a summary below."""
     lines = [line for each in coverage.rules if each.gaps for line in _rule(each)]
     return "\n".join([*lines, *([""] if lines else []), *summary(coverage)])
 
@@ -31,7 +31,7 @@ def _rule(covered: RuleCoverage) -> Iterator[str]:
 
 
 def summary(coverage: Coverage) -> list[str]:
-    """How much was seen, and which words apply to how many rules."""
+    """The number of covered rules and conditions, and the number of rules for each kind of gap."""
     gaps = [gap for each in coverage.rules for gap in each.gaps]
     conditions = [seen for each in coverage.rules for seen in each.conditions]
     both = sum(bool(seen.true and seen.false) for seen in conditions)

@@ -1,8 +1,8 @@
 """A tensor from the features that a script sets; the others have default values.
 
 By default a tensor is float32 on the CPU with 10,000 elements, all finite, none zero, of norm 1.
-Features that follow from those that are set agree with them: a norm of NaN makes it not finite, one
-of zero makes all elements zero.
+Features that follow from the set ones agree with them: a norm of NaN makes the tensor not finite,
+and a norm of zero makes all elements zero.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""What a rule can name: the vocabulary of the standard library, and the words of the language, each with an example."""
+"""The names that a rule can use: the vocabulary of the standard library, and the words of the
+language, each with an example.
+"""

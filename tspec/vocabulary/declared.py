@@ -92,4 +92,4 @@ _OF_LET: Mapping[LetKind, str] = {
     "condition": "each step expect not {}",
     "number": "each step expect loss >= {}",
 }
-"""What a `let` names -> an example."""
+"""Kind of a `let`'s value -> an example."""

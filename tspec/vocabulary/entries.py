@@ -26,13 +26,13 @@ class VocabularyEntry:
     owner: str = ""
     """For a field: the entity or event."""
     module: str = ""
-    """What declares it; empty for words of the language."""
+    """The module that declares it; empty for words of the language."""
     other_name: str = ""
     """For an entity: its plural."""
     callables: tuple[str, ...] = ()
     """For an event: its callables."""
     action: str = "warn"
-    """What the example does after `else`."""
+    """The action of the example after `else`."""
 
     @property
     def qualified(self) -> str:
@@ -51,7 +51,7 @@ _CLAUSES = ("for", "across", "each", "before", "after", "during", "when", "expec
 
 
 def clauses(example: str) -> tuple[str, ...]:
-    """The clauses of an example, one a line. What follows `expect` is one clause."""
+    """The clauses of an example, one a line. The text after `expect` is one clause."""
     lines: list[list[str]] = []
     claims = False
     for word in example.split():

@@ -67,7 +67,7 @@ def _table(entries: Iterable[VocabularyEntry]) -> Iterator[str]:
 
 
 def as_text(entries: Iterable[VocabularyEntry]) -> str:
-    """What one name means, for a terminal."""
+    """The meaning of names, for a terminal."""
     return "\n\n".join("\n".join(_of_one(each)) for each in entries)
 
 
@@ -91,7 +91,9 @@ def _of_one(entry: VocabularyEntry) -> Iterator[str]:
 
 
 def _meaning(entry: VocabularyEntry) -> str:
-    """The documentation; of an event without any, what is called; with the module where it needs a `use`."""
+    """The documentation; for an event without any, its callables. The module is added if it needs a
+    `use`.
+    """
     calls = ", ".join(f"`{each}`" for each in entry.callables)
     said = entry.meaning or (f"Calls of {calls}." if calls else "")
     module = entry.module if entry.module not in ("", "std.torch") else ""

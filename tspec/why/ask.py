@@ -23,7 +23,7 @@ MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class InstanceFilter:
-    """Which instances are asked for; None: all."""
+    """Selects instances. None: all."""
 
     step: int | None = None
     rank: int | None = None

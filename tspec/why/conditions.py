@@ -1,7 +1,9 @@
-"""How near a condition is to being otherwise: which part decides it, and how far its numbers are off.
+"""The distance of a condition from the opposite truth value: the part that decides it, and the
+distance of its numbers.
 
-A distance is relative: 0.1 means that a number has to change by a tenth of the larger of the two that
-are compared. What has no size (a name, a truth value) is 1 from being otherwise, the unknown 2.
+A distance is relative: 0.1 means that a number has to change by a tenth of the larger of the two
+that are compared. The distance of a value without size (a name, a truth value) is 1, of an unknown
+one 2.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def holds(expr: Expr, frame: EvaluationContext) -> bool | Missing:
 
 
 def distance(expr: Expr, frame: EvaluationContext, wanted: bool) -> float:
-    """How far a condition is from having the wanted truth."""
+    """The distance of a condition from the wanted truth value."""
     found = holds(expr, frame)
     if found is wanted:
         return 0.0

@@ -186,5 +186,5 @@ def _of_rule(code: str) -> str:
 
 
 def _is_next(line: str) -> bool:
-    """Where the hook points begin, which are those of all rules."""
+    """True if a line begins the hook points, which belong to all rules."""
     return bool(re.match(r"def (begin_|end_|at_)|[A-Z_]+ = |RULES", line))

@@ -71,7 +71,9 @@ _VERBS = {"holds": "holds", "violated": "is violated", "idle": "is idle", "unkno
 def look(
     rule: Rule, instance: GroupInstance, decided: Decision, values: bool = True
 ) -> InspectedInstance:
-    """What decided an instance; without `values`, which are many texts, only how near it came."""
+    """The condition that decided an instance. Without `values`, which are many texts, only its
+    distance is given.
+    """
     if decided.verdict == "violated":
         read = values_read(rule, instance) if values else {}
         return InspectedInstance(decided, "expect", _claim(rule), read)

@@ -1,4 +1,6 @@
-"""Where a part of a spec stands, as people read it: `checks/training.tspec:9`, `stdlib/health.tspec:20`."""
+"""The place of a part of a spec, as people read it: `checks/training.tspec:9`,
+`stdlib/health.tspec:20`.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tspec.trace.model import Trace
 
 def part_for(rule: Rule, folder: Path) -> Trace:
     """The recording without the calls and states that the rule does not speak of. Raises TraceError."""
-    # pyarrow takes 0.4 s, which those who only look at scripts need not pay.
+    # pyarrow takes 0.4 s to import. Commands that only read scripts do without it.
     from tspec.trace.part import TraceSelection, read_part
 
     return read_part(folder, TraceSelection(events_of(rule), kinds_of(rule), fields_of(rule)))
