@@ -31,12 +31,12 @@ class CheckHistory:
 
     declared: RuleRecord
     failing: int = 0
-    """Failing checks in a row; idle and unknown ones lie between."""
+    """The number of consecutive failing checks; idle and unknown checks may lie between them."""
     failed_at: deque[tuple[int, int]] = field(default_factory=deque)
     """(step, epoch) of the latest failing checks."""
 
     def add(self, failed: bool, decided: bool, at: tuple[int, int]) -> str:
-        """One more check: the strongest action that is due, or nothing."""
+        """Add a check, and return the strongest action that is due, or an empty string."""
         if not failed:
             if decided:
                 self.failing = 0

@@ -25,7 +25,7 @@ from tspec.runtime.transport import Transport
 from tspec.runtime.wire import decode, encode
 
 TIMEOUT = "TSPEC_TIMEOUT"
-"""Environment variable: how many seconds a rank waits for the others."""
+"""Environment variable: the number of seconds that a rank waits for the others."""
 SLOT = 8192
 """Bytes of each rank that travel at once at first; where they are too few, more do from then on."""
 MOST = 1 << 20
@@ -35,7 +35,9 @@ SLICE = timedelta(seconds=0.2)
 LEAVING = 20.0
 """Seconds that the thread has to end. It checks every `SLICE`, but the machine may be busy."""
 QUEUE = 10_000
-"""So many packets that wait for the others' next round mean that they never come."""
+"""The number of packets waiting for the next round from which on the other ranks are taken to be
+lost.
+"""
 
 Round = list[list[Packet]]
 """The packets of each rank, in order of rank."""
@@ -55,7 +57,9 @@ class RoundProgress:
     joined: frozenset[int] = frozenset()
 
     def after(self, found: Round) -> RoundProgress:
-        """After one more round. Of a rank that gave several packets, the latest says whether it joined."""
+        """The progress after one more round. If a rank gave several packets, the latest decides
+        whether it joined.
+        """
         before = self.counts or (0,) * len(found)
         counts = [count + len(given) for count, given in zip(before, found, strict=True)]
         latest = {rank: given[-1].joined for rank, given in enumerate(found) if given}
@@ -66,7 +70,7 @@ class RoundProgress:
         )
 
     def is_ahead(self, rank: int) -> bool:
-        """Some other rank has given fewer packets than this one."""
+        """True if some other rank has given fewer packets than this one."""
         return any(count < self.counts[rank] for count in self.counts)
 
     def answers(self, rank: int) -> bool:
@@ -76,7 +80,7 @@ class RoundProgress:
 
 
 class RankLost(Exception):
-    """Some rank is gone. The message says what was seen."""
+    """Some rank is lost. The message gives the observation."""
 
 
 class AllGather:
@@ -115,7 +119,7 @@ class AllGather:
 
     @property
     def ahead(self) -> bool:
-        """Some other rank has given fewer packets than this one."""
+        """True if some other rank has given fewer packets than this one."""
         carrier = self._carrier
         return carrier is not None and self._standing.is_ahead(carrier.rank)
 
@@ -128,7 +132,7 @@ class AllGather:
             self._carrier.give(packet)
 
     def collect(self, patience: float) -> Round | None:
-        """The next round that is over; None if that takes longer than so many seconds. Raises RankLost."""
+        """The next round that is over; None after a timeout in seconds. Raises RankLost."""
         if self._carrier is None:
             return None
         found = self._carrier.take(patience)
@@ -142,7 +146,9 @@ class AllGather:
         return None
 
     def part(self, farewell: Packet, patience: float) -> None:
-        """Give a packet that says that this rank ends, until all have given one; so many seconds at most."""
+        """Give a packet that this rank ends, and wait until all ranks have given one, up to a
+        timeout in seconds.
+        """
         until = time.monotonic() + patience
         ended: set[int] = set()
         try:
@@ -168,7 +174,7 @@ class AllGather:
 
     def _break(self, why: str) -> None:
         first = why.splitlines()[0] if why else "unknown"
-        # Gloo begins with a place in its own source, and goes on with advice.
+        # Gloo's message begins with a place in its own source, and ends with advice.
         self.broken = first.rpartition("cc:")[2].partition("] ")[2].partition(". ")[0] or first
         raise RankLost(self.broken)
 
@@ -199,7 +205,9 @@ class _AllGatherThread(threading.Thread):
             self._changed.notify_all()
 
     def take(self, patience: float) -> tuple[int, Round] | str | None:
-        """A round that is over and how much was given in it; why there are none any more; None: not yet."""
+        """A finished round with the number of packets given in it; the reason if no round will
+        follow; None if none is finished yet.
+        """
         with self._changed:
             if patience > 0:
                 self._changed.wait_for(lambda: self._over or self._failed, patience)
@@ -218,7 +226,7 @@ class _AllGatherThread(threading.Thread):
     # on the thread
 
     def run(self) -> None:
-        """Connect, then make rounds until the job ends or a rank is gone."""
+        """Connect, then make rounds until the job ends or a rank is lost."""
         try:
             self._group = self._transport.connected(self._leaves)
             self.connected = self._group is not None

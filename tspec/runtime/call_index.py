@@ -10,7 +10,9 @@ from tspec.runtime.edges import Ref
 
 
 class CallIndex:
-    """The calls of a pattern's events in a window, as of one instant, and what was found among them."""
+    """The calls of a pattern's events in a window, as of one instant, and the results of searches
+    among them.
+    """
 
     __slots__ = ("_by_subject", "_calls", "_field", "_found", "_others")
 

@@ -52,7 +52,7 @@ class _EventCalls:
         self.opened.append(at)
 
     def forget(self, before: int) -> None:
-        """Drop what began before an instant and has returned."""
+        """Drop calls that began before an instant and have returned."""
         if not self.calls or self.calls[0].begin >= before:
             return
         kept = [one for one in self.calls if one.begin >= before or one.end is None]

@@ -30,7 +30,9 @@ class Pattern:
 
 
 Kept = Mapping[str, tuple[tuple[str, ...], bool]]
-"""Field of a call -> features that rules read of its tensors, and whether calls are looked up for it later."""
+"""Field of a call -> the features of its tensors that rules read, and whether calls are looked up
+for it later.
+"""
 
 
 class DeferredField:

@@ -68,7 +68,8 @@ class CheckerOptions:
 class Checker:
     """The sink of one rank of a running job.
 
-    It hands every edge to a `WindowTracker`, and what that reads to a `Coordinator`. Faults of either stay here.
+    It hands every edge to a `WindowTracker`, and the values read there to a `Coordinator`. Faults
+    of either are contained here.
     """
 
     def __init__(self, program: GeneratedModule, options: CheckerOptions | None = None) -> None:
@@ -239,7 +240,7 @@ class Checker:
 
     @property
     def _is_connected(self) -> bool:
-        """Some rule needs other ranks, and all of them are there."""
+        """True if some rule needs other ranks, and all of them are there."""
         return self.coordinator.meets and self.coordinator.allgather.connected
 
     def forked(self, source: StateSource, worker: int | None) -> None:
@@ -250,7 +251,7 @@ class Checker:
             self.silent = True
 
     def close(self) -> None:
-        """The process ends: what was found and counted is on disk then."""
+        """The process ends: write findings and counts to disk."""
         allgather = self.coordinator.allgather
         patience = allgather.timeout if self._over and not allgather.broken else BRIEF
         fails = not self._over
@@ -386,7 +387,7 @@ class Checker:
     # faults
 
     def _guarded(self, where: str, action: Callable[[], Any]) -> None:
-        """Run an action of tspec's own. A fault in it is reported once, and the job goes on."""
+        """Run an action of tspec's own. A fault in it is reported once, and the job continues."""
         try:
             action()
         except ACTS:

@@ -135,7 +135,7 @@ class Coordinator:
     def take_rounds(
         self, rounds: Iterable[Round], source: StateSource, ending: bool = False
     ) -> None:
-        """Take packets of rounds as they come. If a rank is lost, this one goes on alone."""
+        """Take packets of rounds as they come. If a rank is lost, this one continues alone."""
         try:
             for found in rounds:
                 self._take(dict(enumerate(found)), source, ending)
@@ -239,7 +239,7 @@ class Coordinator:
     ) -> None:
         """The checks of a step are over: take the strongest action that is due, on all ranks alike.
 
-        Where the run ends anyway, there is nothing left to do but to tell.
+        If the run ends anyway, the action is only reported.
         """
         actions = {
             n: self._checks[n].add(n in failed, n in held, at) for n in sorted(failed | held)
@@ -283,18 +283,18 @@ class Coordinator:
             self.stopped += ", which asks for a rollback: no good state is kept yet to go back to"
         self.findings.tell(f"rank {source.rank}: {self.stopped}")
         self._before_leaving(True)
-        # Others may be ended as soon as this rank is, or fail since it is gone.
+        # Other ranks may be ended as soon as this rank ends, or fail without it.
         if self.has_others():
             self.allgather.part(self.packet(source, at, ending=True), SOON)
             for rule in self.rules:
-                rule.idle_choices.clear()  # no rank takes what was in this packet
+                rule.idle_choices.clear()  # no rank takes the entries of this packet
         raise JobStopped
 
     def would_be(self, failed: set[int], at: tuple[int, int]) -> dict[int, str]:
         return {number: self._checks[number].would_be(at) for number in sorted(failed)}
 
     def act_at_once(self, source: StateSource) -> None:
-        """Without other ranks, what ends the job ends it here."""
+        """Without other ranks, an action that ends the job ends it here."""
         if self.allgather.ready():
             return
         at = (source.context.step, source.context.epoch)

@@ -19,7 +19,7 @@ from typing import Any
 from tspec.runtime.transport import PAUSE, Transport
 
 PIECE = 1 << 20
-"""Bytes of one value in the store, which takes 8 MiB at most."""
+"""The number of bytes of one value in the store, which takes 8 MiB at most."""
 BRIEF = timedelta(seconds=10)
 BEGUN = 5.0
 """Seconds that the first rank, at its end, waits for ranks that have not begun to deliver: they
@@ -28,7 +28,9 @@ have no hooks, or are gone.
 
 
 class Delivery:
-    """One rank's part. `place` names the folder of its machine, which is different on each machine, or the rank."""
+    """One rank's part in the delivery of files. `place` names the folder of its machine, which
+    differs between machines, or the rank.
+    """
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -38,7 +40,7 @@ class Delivery:
         self._connected = threading.Event()
 
     def begin(self) -> None:
-        """Connect, once the job has its process group; on a thread, so that nobody waits."""
+        """Connect, once the job has its process group, on a thread that does not block the job."""
         if self._link is not None or not self.place:
             return
         import torch.distributed as dist
@@ -49,7 +51,7 @@ class Delivery:
 
     def _connect(self) -> None:
         assert self._link is not None
-        with suppress(RuntimeError):  # the job's store is gone: reported where it is missed
+        with suppress(RuntimeError):  # the job's store is closed: reported where it is missed
             store = self._link.lasting_store(self._leaves)
             if store is not None:
                 store.set_timeout(BRIEF)
@@ -64,7 +66,7 @@ class Delivery:
 
     @property
     def is_receiver(self) -> bool:
-        """Whether this rank collects the findings of the others."""
+        """True if this rank collects the findings of the others."""
         return self._link is not None and self._link.rank == 0
 
     def give(self, texts: Sequence[str]) -> str:
@@ -103,7 +105,7 @@ class Delivery:
                 yield rank, None
 
     def takes_part(self, rank: int) -> bool:
-        """Whether a rank has begun to give: one without hooks never does."""
+        """True if a rank has begun to give. A rank without hooks never does."""
         try:
             return bool(self._store is not None and self._store.check([f"place/{rank}"]))
         except RuntimeError:

@@ -173,7 +173,7 @@ class Sink(Protocol):
 
 @runtime_checkable
 class ForkListener(Protocol):
-    """A sink that goes on in a fork of the process."""
+    """A sink that continues in a fork of the process."""
 
     def forked(self, source: StateSource, worker: int | None) -> None:
         """This process is a fork: a rank of its own, or the loader's worker of that number."""

@@ -127,7 +127,7 @@ def cast_feature(tensor: Any, dtype: Any, name: str) -> Any:
 
 
 def difference_feature(source: StateSource, left: Any, right: Any, name: str) -> Any:
-    """A feature of one tensor less another: only in a running job."""
+    """A feature of the difference of two tensors, in a running job only."""
     for tensor in (left, right):
         if tensor.__class__ is Missing:
             return tensor

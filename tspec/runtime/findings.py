@@ -20,7 +20,7 @@ from tspec.runtime.say import say
 from tspec.values import about_pieces
 
 KEPT = 500
-"""Findings of one rule that are written; the rest are counted."""
+"""The number of findings of one rule that are written. The rest are counted."""
 
 
 SECOND = 1.0

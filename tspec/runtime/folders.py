@@ -83,7 +83,7 @@ def write_json(path: Path, value: Any) -> None:
 def locked(path: Path) -> IO[str]:
     """Open a file, made if it is not there, and lock it for as long as it stays open in this process."""
     file = path.open("a", encoding="utf-8")
-    with suppress(OSError):  # a file system without locks: nobody is known to live
+    with suppress(OSError):  # a file system without locks: no process is known to live
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return file
 

@@ -25,11 +25,13 @@ from tspec.runtime.values import (
 from tspec.values import Datum
 
 _NUMBERS = frozenset((int, float))
-"""Classes of numbers; bools are none."""
+"""Classes of numbers, without bool."""
 
 
 def fold_list(name: str, values: Datum) -> Datum:
-    """Fold a list, or say why there is none. Of a list, `count` is the number of its elements."""
+    """Fold a list, or give the reason why there is no result. For a list, `count` is its number of
+    elements.
+    """
     if values.__class__ is Missing:
         return values
     if isinstance(values, dict):

@@ -46,7 +46,7 @@ def is_of_class(classes: Datum, wanted: Datum) -> Datum:
 
 
 def device_part(device: Datum, part: str) -> Datum:
-    """`d.type` and `d.index`: what stands before and after the colon."""
+    """`d.type` and `d.index`: the parts before and after the colon."""
     if device.__class__ is Missing:
         return device
     if isinstance(device, tuple):

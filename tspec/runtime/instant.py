@@ -173,7 +173,7 @@ class StateInstant:
         return found
 
     def keep(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
-        """Announce what `old` will read later, beside columns."""
+        """Announce the values that `old` will read later, besides columns."""
         self._kept = (*self._kept, (kinds, ambients))
 
     def hold(self) -> None:
@@ -309,7 +309,7 @@ class StateInstant:
         return call.given_field(name)
 
     def field(self, base: Datum, name: str) -> Datum:
-        """A field of one subject, call or device; of a list of them the list."""
+        """A field of one subject, call or device; for a list of these, the list of fields."""
         if base.__class__ is Ref:
             return self.of(base, name)
         if base.__class__ is CallRecord:
@@ -329,7 +329,7 @@ class StateInstant:
         return gathered(self._fields(self.ordered(base), name), union)
 
     def _fields(self, elements: Sequence[Datum], name: str) -> list[Datum]:
-        """A field of each element, of subjects of one kind from the column."""
+        """A field of each element. For subjects of one kind, it is read from the column."""
         subjects = [each for each in elements if each.__class__ is Ref]
         if len(subjects) < len(elements) or len({each.kind for each in subjects}) != 1:
             return [self.field(each, name) for each in elements]
@@ -341,7 +341,9 @@ class StateInstant:
         return self.field(value, "class") if value.__class__ in (Ref, CallRecord) else value
 
     def matches(self, name: str, found: Datum, wanted: Datum) -> bool:
-        """One filter: the field equals the value; `class` is an instance of it. Missing: no match."""
+        """One filter: true if the field equals the value, or for `class` if the subject is an
+        instance of it. A missing field does not match.
+        """
         if found is wanted:
             return found.__class__ in (bool, str) or equal(found, wanted) is True
         if found.__class__ is Missing or wanted.__class__ is Missing:
@@ -401,7 +403,7 @@ class StateInstant:
     # context
 
     def ambient(self, name: str) -> Datum:
-        """A context value: `step` and the like, or what was last sampled."""
+        """A context value: `step` and the like, or the latest sample."""
         if name not in self._values:
             self._values[name] = self._ambient(name)
         return self._values[name]

@@ -51,7 +51,7 @@ class PendingInstance:
     persistent: tuple[tuple[str, str], ...]
     """The subjects that outlast a step, as kind and name."""
     passing: bool
-    """Some subject is known by its place only: a batch, a message, an element."""
+    """A subject is known by its place only: a batch, a message, an element."""
     leaves: tuple[Any, ...] | None
     """The values read; None where the condition is false in this context."""
     index: tuple[int, int, int]
@@ -103,7 +103,9 @@ class JointDecision:
     the values of each that a violated instance shows).
     """
     read: tuple[tuple[str, bool], ...] = ()
-    """The texts of these values, and whether each member's is shown where all are alike."""
+    """The texts of these values, and whether the value of each member is shown even if all are
+    equal.
+    """
 
 
 @dataclass(slots=True)
@@ -196,7 +198,7 @@ def decide_group(
 
 @dataclass(frozen=True, slots=True)
 class DecidedAlone:
-    """The verdicts on instances of one rank alone, with the reason of each that is unknown."""
+    """The verdicts on instances of one rank alone, with the reason of each unknown one."""
 
     joint: JointDecision
     entries: Sequence[PendingInstance]
@@ -218,7 +220,9 @@ class DecidedAlone:
 def decide_alone(
     joint: JointDecision, entries: Sequence[PendingInstance], history: RuleHistory
 ) -> DecidedAlone:
-    """Decide instances of one rank alone, all in one call: without `across` no member reads of another."""
+    """Decide instances of one rank alone, in one call: without `across`, no member reads values of
+    another.
+    """
     pasts = [history.past(entry) for entry in entries]
     whens, expects, shown = joint.decide(
         [entry.leaves for entry in entries],
@@ -312,7 +316,7 @@ def _values(joint: JointDecision, shown: Shown, places: Mapping[int, int]) -> di
 
 @dataclass(frozen=True, slots=True)
 class RankView:
-    """One rank as the others know it: when its subjects were created, how far it got, and its windows."""
+    """One rank as the others know it: the creation of its subjects, its progress, and its windows."""
 
     born: Mapping[tuple[str, str], tuple[int, int]]
     """(kind, name) -> (step, epoch) of the first sample."""
@@ -327,8 +331,10 @@ class RankView:
     """The rank has no more batches. It makes no step until every rank has joined."""
 
     def is_past(self, declared: RuleRecord, unit: int) -> bool:
-        """Nothing more comes of a step, epoch or run from the rank. Where it has joined, epoch and run go on, and it makes calls
-        of the others' steps."""
+        """True if the rank sends nothing more about a step, epoch or run.
+
+        After it has joined, its epoch and run continue, and it makes calls of the others' steps.
+        """
         joined = self.joined and declared.span not in ("epoch", "run") and declared.kind != "calls"
         return self.finished or joined or _unit(declared, self.reached) > unit
 

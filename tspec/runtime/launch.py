@@ -62,7 +62,7 @@ def launched(environment: Mapping[str, str] = os.environ, parent: int | None = N
 
 
 def host() -> str:
-    """This machine's name, as part of a file's name: machines may share the user's folder."""
+    """This machine's name as part of a file's name, since machines may share the user's folder."""
     return _plain(platform.node())
 
 

@@ -1,4 +1,4 @@
-"""Operations on one value of each member of a group: what generated joint decisions are made of."""
+"""Operations on one value of each member of a group, used by generated joint decisions."""
 
 from __future__ import annotations
 

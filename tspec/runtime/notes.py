@@ -22,7 +22,9 @@ class SharedNotes:
         self._folder = folder
 
     def warn(self, message: str) -> None:
-        """Log a note, unless another process has. A folder that is gone keeps no note back."""
+        """Log a note, unless another process has done so. If the folder is missing, every note is
+        logged.
+        """
         name = hashlib.sha256(message.encode(errors="surrogatepass")).hexdigest()[:24]
         try:
             (self._folder / f"{name}.note").touch(mode=0o600, exist_ok=False)

@@ -218,5 +218,5 @@ class GatheredPackets:
 
 
 def _all_past(views: Sequence[RankView], declared: RuleRecord, unit: int) -> bool:
-    """Nothing more comes of a step, epoch or run from any of these ranks."""
+    """True if none of these ranks sends anything more about a step, epoch or run."""
     return all(view.is_past(declared, unit) for view in views)

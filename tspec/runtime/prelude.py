@@ -1,4 +1,4 @@
-"""All that generated modules name."""
+"""All names that generated modules use."""
 
 from tspec.builtin.numbers import INF, NAN
 from tspec.runtime.call_log import Retention

@@ -99,7 +99,9 @@ def _cast(source: StateSource, tensor: torch.Tensor, feature: str) -> dict[str, 
 
 
 def of_difference(source: StateSource, left: Any, right: Any, feature: str) -> Any:
-    """A feature of one live tensor less another of its shape; of distributed ones they have to lie alike."""
+    """A feature of the difference of two live tensors of one shape. Distributed tensors must have
+    the same placements.
+    """
     if not is_live(left) or not is_live(right) or left.shape != right.shape:
         return Missing.NOT_RECORDED
     if type(left) is not type(right) or _placements(left) != _placements(right):
@@ -139,7 +141,9 @@ def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:
 
 
 def _holds_elements(tensor: torch.Tensor) -> bool:
-    """Its elements lie in memory of its own: not on the meta device, nor in tensors that a `DTensor` or another wrapper holds."""
+    """True if the tensor has its elements in memory of its own: not on the meta device, nor inside
+    a `DTensor` or another wrapper.
+    """
     import torch
 
     own = type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__

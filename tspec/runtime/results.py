@@ -36,7 +36,7 @@ class InstanceResult:
 
 @dataclass(frozen=True, slots=True)
 class ActionRecord:
-    """One action of `else`, and after how many failing checks it is due."""
+    """One action of `else`, and the number of failing checks after which it is due."""
 
     action: str
     consecutive: int | None = None
@@ -68,7 +68,7 @@ class RuleRecord:
     connected: bool = False
     """The rule is across several axes: its group is all ranks reached over any of them."""
     early: bool = False
-    """Its claim can be decided before its window ends: `contains`, `A before B`."""
+    """The claim can be decided before its window ends: `contains`, `A before B`."""
     when: bool = False
     history: bool = False
     over: str | None = None

@@ -26,7 +26,7 @@ class SampleStore:
         self.births: dict[str, dict[str, int]] = {}
 
     def look(self, now: StateInstant) -> None:
-        """Take what came into being since the last look."""
+        """Sample the subjects that were created since the last call."""
         self._look_passing(now)
         for kind, name, features in self.firsts:
             known = self.first_values.setdefault((kind, name), {})
@@ -39,7 +39,7 @@ class SampleStore:
         for kind in {kind for kind, _, _ in self.passing}:
             born = self.births.setdefault(kind, {})
             since = now.source.born(kind)
-            if since:  # what these are is learnt step by step: each look sees all of it
+            if since:  # the source learns of these step by step, so each call sees all of them
                 new = list(since)
                 born.update(since)
             else:
@@ -66,7 +66,7 @@ class SampleStore:
                     if key[0] == kind:
                         column.pop(name, None)
 
-    # what instants ask
+    # queries of instants
 
     def born(self, kind: str) -> Mapping[str, int]:
         """The sequence number at which each passing subject was created, by name."""

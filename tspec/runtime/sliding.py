@@ -204,7 +204,9 @@ COUNT: Monoid[int | Missing] = Monoid(_counted, _counts_merged, 0, _unchanged)
 
 
 class NumberSummary(NamedTuple):
-    """Some values that should be numbers: why the first missing one is, whether all others are, the extremes."""
+    """A summary of values that should be numbers: the reason of the first missing one, whether all
+    others are numbers, the extremes.
+    """
 
     missing: Missing | None = None
     numeric: bool = True

@@ -132,7 +132,9 @@ class RuleState:
         )
 
     def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Datum, ...] | None) -> None:
-        """Keep what this rank read of an instance, to be decided with other ranks or with earlier instances."""
+        """Keep the values that this rank read of an instance, to be decided with other ranks or
+        with earlier instances.
+        """
         call = -1 if w.call is None else w.call.id
         deferred = w.pattern is not None and w.pattern.deferred
         if deferred and not self.declared.across and not self._is_first_there(w, choice.subjects):
@@ -192,9 +194,10 @@ class RuleState:
     def take_idle_groups(
         self, w: RuleWindow, kind: str, found: Mapping[tuple[Ranks, str], Sequence[str]]
     ) -> None:
-        """Keep an idle window of subjects that have groups of their own, as one entry for each group.
+        """Keep an idle window of subjects that have groups of their own, as one entry for each
+        group.
 
-        `found`: a group, or why there is none -> the names of the subjects.
+        `found`: a group, or the reason why there is none -> the names of the subjects.
         """
         for (group, why), names in found.items():
             choices = (tuple(names),)
@@ -239,7 +242,7 @@ class RuleState:
         return self.settled is not None and self.settled == self._there(now)
 
     def _there(self, now: StateInstant) -> Hashable:
-        """The subjects of the rule, and what their groups depend on."""
+        """The subjects of the rule, and the values that determine their groups."""
         over = self.declared.over
         return (now.source.version, now.source.world, now.subjects(over) if over else ())
 

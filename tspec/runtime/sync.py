@@ -22,7 +22,9 @@ SOON = 10.0
 
 
 class SyncPolicy:
-    """The rounds of one rank and its waits for them. `needed`: some action has to be taken by all ranks at once."""
+    """The rounds of one rank and its waits for them. `needed`: some action must be taken by all
+    ranks at the same time.
+    """
 
     def __init__(self, allgather: AllGather, needed: bool, say: Callable[[str], None]) -> None:
         self.allgather = allgather
@@ -75,11 +77,13 @@ class SyncPolicy:
             packet = more
 
     def at_least(self, mode: int) -> None:
-        """Some rank has a weaker policy: take it over."""
+        """Take over the policy of a rank with a weaker one."""
         self.mode = max(self.mode, mode)
 
     def _all(self, patience: float, otherwise: int | None) -> Iterator[Round]:
-        """All that is under way; if others do not come in time, they are not waited for like this again."""
+        """All rounds that are under way. If other ranks do not come in time, this wait is not
+        repeated.
+        """
         yield from self._rounds(patience, lambda: self._under_way)
         if not self._under_way:
             return

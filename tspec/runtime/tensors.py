@@ -12,7 +12,7 @@ PLAIN = (bool, int, float, str, Missing, Ref)
 
 
 class TensorSample:
-    """The features of one tensor at one instant; those that were not read are not recorded."""
+    """The features of one tensor at one instant. A feature that was not read is not recorded."""
 
     __slots__ = ("features",)
 

@@ -66,12 +66,14 @@ class WindowTracker:
         self._structure_of: tuple[int, Structure] = (0, {})
         """A step, and the structure of models that was read in it."""
         self._resting: dict[str, tuple[Context, bool]] = {}
-        """Event -> a context, and whether no rule looks at its calls there."""
+        """Event -> a context, and whether no rule looks at the event's calls in it."""
         self._pass: tuple[int, StateInstant] | None = None
         """The outermost forward call that runs, and an instant in it."""
 
     def instant(self, source: StateSource, context: Context) -> StateInstant:
-        """This instant. The structure of models is read once in a step, and anew as long as no step has begun."""
+        """The current instant. The structure of models is read once in a step, and at every instant
+        before the first step.
+        """
         now = StateInstant(source, context, self.samples)
         if context.step != self._structure_of[0]:
             self._structure_of = (context.step, {})
@@ -161,7 +163,7 @@ class WindowTracker:
     # spans
 
     def _closing(self, source: StateSource, context: Context) -> StateInstant:
-        """This instant, in the context of the span that closes."""
+        """The current instant, in the context of the span that closes."""
         return self.instant(source, context if source.past is None else source.past.last)
 
     def _open(self, span: str, index: int, edge: Edge, context: Context) -> None:
@@ -357,7 +359,7 @@ class WindowTracker:
                 rule.observe_idle(window, choices, "")
 
     def passed(self, call: WatchedCall, now: StateInstant, pattern: Pattern) -> RuleWindow:
-        """The window of a call that is passed over: it is numbered as one that is looked at."""
+        """Number the window of a call that is passed over, as for one that is evaluated."""
         window = RuleWindow(now, self.log)
         window.at = self._place_of(call, pattern)
         window.idle = True
@@ -456,7 +458,7 @@ class WindowTracker:
             rule.settles(window.now)
 
     def _forget(self, source: StateSource) -> None:
-        """A step begins: drop what no open window can ask for."""
+        """A step begins: drop the values that no open window can read."""
         calls: dict[str, int] = {}
         passing: dict[str, int] = {}
         for declared, begin in self._opened():

@@ -13,9 +13,9 @@ from datetime import timedelta
 from typing import Any
 
 PAUSE = 0.01
-"""Seconds between two looks whether all ranks are here."""
+"""Seconds between two checks whether all ranks are here."""
 NEVER = timedelta(days=10)
-"""Gloo itself is to give up on nobody: whoever waits says for how long."""
+"""The timeout of Gloo itself, which must never expire: each wait has its own timeout."""
 
 
 class Transport:

@@ -151,7 +151,9 @@ class RuleWindow:
         return ()
 
     def group(self, clauses: Sequence[Any], names: str) -> tuple[tuple[int, ...], str]:
-        """This rank's group over axes (names) and lists of ranks; alone, and why, where there is none."""
+        """This rank's group over axes (names) and lists of ranks. If there is none, it is this rank
+        alone, with the reason.
+        """
         axes = [one for one in clauses if isinstance(one, str)]
         reached = {
             rank

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 LOSSES = 16
-"""So many losses are looked at: later ones are given their labels in the same way."""
+"""The number of losses that are checked. Later ones get their labels in the same way."""
 
 
 @torch.no_grad()

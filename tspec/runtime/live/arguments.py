@@ -31,7 +31,7 @@ _BUILTIN_DEFAULTS = {
 
 
 class CallSignature:
-    """The parameters of one callable, read once: `get(name, args, kwargs)` is then cheap."""
+    """The parameters of one callable, read once, so that `get(name, args, kwargs)` is cheap."""
 
     __slots__ = ("_defaults", "_first_star", "_keywords", "_positions", "_star", "_stars", "method")
 

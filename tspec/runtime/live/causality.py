@@ -34,7 +34,7 @@ _RECURRENT = frozenset({"MkldnnRnnLayer", "CudnnRnn"})
 _MOVES_PLACES = frozenset(
     {"ConstantPadNd", "Roll", "CopySlices", "IndexPut", "SliceScatter", "Gather", "Convolution"}
 )
-"""Operations that may put what was read at one place to another: a model may shift its inputs itself."""
+"""Operations that may move elements to other positions: a model may shift its inputs itself."""
 _JOINS = frozenset({"Cat", "Stack"})
 _PRODUCTS = frozenset({"Addmm", "Mm"})
 _PLACE_BY_PLACE = (
@@ -171,7 +171,7 @@ def _attention(operation: str, node: Any, reaching: frozenset[Any]) -> Sequence[
 
 
 def _fused(node: Any) -> Sequence[Sight | None]:
-    """The same of fused attention, if a sequence looks at itself."""
+    """The same for fused self-attention. Empty if queries and keys differ in number or are few."""
     if node._saved_is_causal:
         return (Sight.NONE,)
     query, key = saved(node, "query"), saved(node, "key")

@@ -17,7 +17,7 @@ from tspec.runtime.live.twisters import TwisterState, twister_state
 DEPTH = 3
 """So deep within an object are counters and optimizers looked for."""
 MOST = 1000
-"""Entries of an object that are looked at: a checkpoint may hold large tables."""
+"""The number of entries of an object that are read: a checkpoint may hold large tables."""
 SCALER = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}
 """The keys of the state of a loss scaler that is enabled."""
 
@@ -31,7 +31,7 @@ class CheckpointCounts:
     """The counts of a run's progress in a checkpoint."""
 
     counters: CountsByKeys
-    """Its whole numbers, by their keys."""
+    """The integers in the checkpoint, by their keys."""
     updates: CountsByKeys
     """The number of updates that each optimizer in the checkpoint counts, by its keys."""
     scales: Mapping[Keys, float]
@@ -93,9 +93,8 @@ def first_tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _walk(value: Any, keys: Keys, depth: int) -> Iterator[tuple[Keys, Any]]:
-    """The whole numbers, how many weights averages hold, and the states of optimizers and loss scalers within an object.
-
-    Several optimizers may lie in a list. Whole numbers in a list are no counters.
+    """The integers, the counts of averaged weights, and the states of optimizers and loss scalers
+    within an object. A list may hold several optimizers. Integers in a list are no counters.
     """
     if type(value) is int or (keys and keys[-1] == "n_averaged" and _is_count(value)):
         yield keys, value

@@ -15,7 +15,7 @@ from tspec.runtime.live.graph import (
 )
 
 _CHAIN = 16
-"""So many operations are gone back from a choice."""
+"""The number of operations that are followed back from a choice."""
 _SOFTMAXES = frozenset({"Softmax", "SafeSoftmax", "LogSoftmax"})
 
 

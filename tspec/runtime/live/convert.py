@@ -99,9 +99,9 @@ def _reference(value: Any, kind: str, namer: Namer) -> Any:
 
 
 DEPTH = 8
-"""Tensors are looked for in so many containers around one another."""
+"""The depth of nested containers in which tensors are searched."""
 VISITED = 10_000
-"""Tensors are looked for among so many values of one argument."""
+"""The number of values of one argument that are searched for tensors."""
 ITEMS = 65_536
 """A list or set of more values is not recorded."""
 

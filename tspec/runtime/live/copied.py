@@ -28,7 +28,7 @@ class CopiedParameters:
         return parameter in self._copied
 
     def is_due(self) -> bool:
-        """Count an update that begins; True if parameters are to be looked at."""
+        """Count an update that begins; True if its parameters are to be compared."""
         self._count += 1
         return UPDATES.takes(self._count)
 

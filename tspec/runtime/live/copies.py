@@ -31,7 +31,9 @@ def copies(models: Sequence[Paths]) -> dict[str, frozenset[str]]:
 
 
 def _prefix(one: Paths, other: Paths) -> str | None:
-    """Under which prefix the other model has all parameters of one; None if under none, or under several."""
+    """The prefix under which the other model has all parameters of one; None for no prefix, or
+    several.
+    """
     first = next(iter(one), None)
     if first is None or len(other) < len(one):
         return None

@@ -79,6 +79,6 @@ def followed(jobs: Callable[[], Sequence[Installation]]) -> Iterator[None]:
 
 
 def _restore(kind: type, finalizer: Any) -> None:
-    """Take the finalizer away, unless somebody put another one there."""
+    """Remove the finalizer, unless other code has replaced it."""
     if vars(kind).get("__del__") is finalizer:
         del kind.__del__  # type: ignore[attr-defined]

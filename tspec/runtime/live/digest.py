@@ -207,7 +207,7 @@ def _mixed_sums(
 
 @lru_cache(maxsize=32)
 def _keys(lengths: tuple[int, ...], device: torch.device) -> torch.Tensor:
-    """The places' hashes for tensors that lie one after the other."""
+    """The hashes of positions, for tensors that follow each other."""
     places = _places(1 << max(lengths).bit_length(), device)
     return torch.cat([places[:length] for length in lengths])
 

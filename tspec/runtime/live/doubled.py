@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 UPDATES = 20
-"""So many updates of each optimizer are looked at: what it holds seldom changes."""
+"""The number of updates of each optimizer that are checked, as its parameters seldom change."""
 
 
 @dataclass(frozen=True, slots=True)

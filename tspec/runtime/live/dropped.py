@@ -10,9 +10,9 @@ import torch
 from tspec.runtime.live.features import local_part
 
 LOOKED_AT = 20
-"""So many updates of an optimizer: later ones are made in the same way."""
+"""The number of updates of an optimizer that are checked. Later ones are made in the same way."""
 _SAMPLED = 8
-"""Elements of a parameter that tell whether it moved between two passes."""
+"""The number of elements of a parameter that are compared between two passes."""
 
 _ROUNDING = 1e-4
 """The largest difference of cosine similarity from 1 that rounding causes when gradients are
@@ -29,9 +29,11 @@ class _UpdatePasses:
     passes: int = 0
     """Passes since the last of them."""
     several: bool = False
-    """There was more than one before the last of them."""
+    """There was more than one pass before the last of them."""
     left: dict[int, torch.Tensor] = field(default_factory=dict)
-    """By their ids, parameters with a gradient where the last pass ended, without those that a `zero_grad` cleared since."""
+    """Id -> a parameter that had a gradient when the last pass ended and was not cleared by
+    `zero_grad` since.
+    """
     kept: bool = True
     """The last pass left no gradient, or is known to be dropped."""
     before: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
@@ -63,7 +65,7 @@ class DroppedPasses:
         return 0 if known is None else known.of_update
 
     def is_due(self, optimizer: int) -> bool:
-        """The next update of an optimizer is looked at."""
+        """True if the optimizer's next update is checked."""
         known = self._optimizers.get(optimizer)
         return known is None or known.updates < LOOKED_AT
 
@@ -76,7 +78,9 @@ class DroppedPasses:
             known.dropped += bool(known.before) and not _moved(known.before)
 
     def after_backward(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
-        """A backward pass ended; an optimizer, whose next update is looked at, holds these."""
+        """A backward pass ended. The parameters are those of an optimizer whose next update is
+        checked.
+        """
         known = self._optimizers.setdefault(optimizer, _UpdatePasses())
         known.passes += 1
         known.left = {id(each): each for each in parameters if each.grad is not None}
@@ -105,7 +109,7 @@ class DroppedPasses:
         self._begin(known)
 
     def after_update(self, optimizer: int) -> None:
-        """An update is over: passes within it, as of a closure, are none of the next one."""
+        """An update is over. Passes within it, such as a closure's, do not count for the next one."""
         known = self._optimizers.get(optimizer)
         if known is not None:
             self._begin(known)

@@ -38,7 +38,9 @@ class ElsewhereUpdatedParameters:
         return False if parameter in self._stayed else Missing.NOT_RECORDED
 
     def is_due(self, optimizer: int) -> bool:
-        """Count an update that begins; True if parameters are to be looked at: at two updates in a row."""
+        """Count an update that begins; True if its parameters are to be compared, which is so for
+        pairs of consecutive updates.
+        """
         count = self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
         return UPDATES.takes_with_next(count)
 

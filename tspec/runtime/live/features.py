@@ -44,7 +44,9 @@ COUNTED = frozenset(
 )  # fmt: skip
 """Dtypes whose zeros torch counts itself."""
 EXACT = 65_536
-"""Up to so many elements norms and sums are taken in float64 throughout; on a CPU, norms of up to `CHUNK` elements."""
+"""The number of elements up to which norms and sums are computed in float64. On a CPU, this limit
+is `CHUNK` for norms.
+"""
 BLOCK = 1 << 17
 """Elements of a CPU's tensor that are compared with zero at once: results stay in the cache, and their sum is exact in float32."""
 CHUNK = 4096
@@ -138,7 +140,9 @@ def local_part(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _dispatches(kind: type[torch.Tensor]) -> bool:
-    """Its elements lie elsewhere, if it has any: fake tensors and other wrappers."""
+    """True if the tensor's elements, if any, are in another object: fake tensors and other
+    wrappers.
+    """
     return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 

@@ -22,7 +22,7 @@ class FollowedJob(Protocol):
     """One process of a training job, as its mechanisms see it."""
 
     calibrating: int
-    """In how many calls statistics are taken."""
+    """The number of running calls that take statistics."""
     joins: bool
     """The loop is within `Join`: this rank may leave it at any batch, and then wait for others."""
     chunk: int | None
@@ -78,7 +78,7 @@ class FollowedJob(Protocol):
         """A call is over already; its fields are read from values at hand."""
 
     def arrived(self, pending: PendingCall, waited_for: bool = True) -> None:
-        """The output of a call that returned before is there, or nobody waits for it."""
+        """The output of a call that returned earlier is there, or will not be waited for."""
 
     def taken_up(self, tensors: Sequence[torch.Tensor] = ()) -> None:
         """Training continues with received tensors; a layer is about to read `tensors`."""

@@ -13,7 +13,7 @@ PACKAGE = f"{Path(__file__).resolve().parents[2]}/"
 
 
 def is_ours(code: CodeType) -> bool:
-    """The code is tspec's, or stands in for that of a watched function."""
+    """True if the code is tspec's, or replaces that of a watched function."""
     names = code.co_names
     return code.co_filename.startswith(PACKAGE) or bool(names and names[0].startswith(PREFIX))
 

@@ -17,9 +17,9 @@ import torch
 from tspec.runtime.live.convert import tensors_in
 
 PASSES = 16
-"""The graphs of so many backward passes are walked: later ones are computed in the same way."""
+"""The number of backward passes whose graphs are read. Later ones are computed in the same way."""
 _CHAIN = 16
-"""So many operations are gone back from a product or a loss."""
+"""The number of operations that are followed back from a product or a loss."""
 KEEPS = frozenset({"ToCopy", "MaskedFill", "Clone", "NativeDropout", "FusedDropout", "Alias"})
 """Operations whose output is their first input, element by element, or zero in its place."""
 _BY_CONSTANT = frozenset({"Mul", "Div"})
@@ -146,7 +146,7 @@ def nodes(losses: Any) -> list[tuple[str, Any]]:
 
 
 def reached(starts: Iterable[Any]) -> Iterator[Any]:
-    """These nodes and all before them, each once."""
+    """These nodes and all nodes before them, each once."""
     waiting = list(starts)
     seen = set(waiting)
     while waiting:

@@ -15,11 +15,15 @@ from tspec.runtime.live.models import trains, unwrapped
 from tspec.runtime.live.rows import RowStore, row_numbers
 
 EVALUATED = 64
-"""So many passes of evaluations are looked at, of each model."""
+"""The number of evaluation passes that are checked, for each model."""
 AGAIN = 0.9
-"""So large a part of the samples of training comes again in each epoch, unless they are drawn or changed anew."""
+"""The least fraction of the training samples that comes again in each epoch, unless samples are
+drawn or changed anew.
+"""
 STRAYS = 0.1
-"""So large a part of held-out samples may be in the training data too, as equal rows of a table."""
+"""The largest fraction of held-out samples that may be in the training data too, as equal rows of a
+table.
+"""
 
 
 @dataclass(slots=True)
@@ -27,19 +31,20 @@ class _EvaluatedSamples:
     """The samples that one model was given."""
 
     trained: RowStore = field(default_factory=RowStore)
-    """Before the latest evaluation."""
+    """Samples trained on before the latest evaluation."""
     since: RowStore = field(default_factory=RowStore)
-    """In training, since the latest evaluation began."""
+    """Samples trained on since the latest evaluation began."""
     passes: int = 0
-    """In training, since the latest evaluation began."""
+    """The number of training passes since the latest evaluation began."""
     epoch_ended: bool = False
-    """Several passes lie before the latest evaluation, and what they were given had been trained on before."""
+    """Several passes precede the latest evaluation, and their samples had been trained on before.
+    """
     now: RowStore = field(default_factory=RowStore)
-    """In the latest evaluation."""
+    """Samples of the latest evaluation."""
     before: RowStore = field(default_factory=RowStore)
-    """In the evaluation before the latest."""
+    """Samples of the evaluation before the latest."""
     by_mode: tuple[RowStore, RowStore] = field(default_factory=lambda: (RowStore(), RowStore()))
-    """In all evaluations: in evaluation mode, in training mode."""
+    """Samples of all evaluations: those in evaluation mode, those in training mode."""
     left: int = EVALUATED
 
     def learns(self, rows: torch.Tensor) -> None:
@@ -50,7 +55,7 @@ class _EvaluatedSamples:
             self.left = 0
 
     def evaluates(self, rows: torch.Tensor, in_training: bool) -> bool:
-        """A pass without a graph: whether its samples are held out, and are evaluated time and again."""
+        """A pass without a graph. True if its samples are held out and are evaluated repeatedly."""
         if self.passes:
             self._begin_evaluation()
         repeats = _part(self.now, rows) > 0.5

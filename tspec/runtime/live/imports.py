@@ -1,4 +1,4 @@
-"""Modules that are imported later: what an event names in them is watched as soon as it exists."""
+"""Watches functions of modules that are imported later, as soon as these functions exist."""
 
 from __future__ import annotations
 

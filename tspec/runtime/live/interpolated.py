@@ -17,9 +17,11 @@ import torch
 from tspec.runtime.live.features import local_part
 
 SAMPLED = 128
-"""Elements of one parameter that are kept: on its device, so that nothing waits for it before somebody asks."""
+"""The number of elements of one parameter that are kept. They stay on its device, so that nothing
+waits for them before they are read.
+"""
 KEPT = 64
-"""Updates that are kept until somebody asks."""
+"""The number of updates that are kept until they are read."""
 ENDS = 0.01
 """A part of the way to either end. A weight nearer than that to an end was reset, or left
 unchanged.

@@ -92,7 +92,7 @@ class LiveJob(LiveSource):
         self.fake_mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
         """The mode of fake tensors in which the whole job runs, or None."""
         self.calibrating = 0
-        """Statistics are taken, in so many calls."""
+        """The number of running calls that take statistics."""
         self.joins = False
         """The loop is within `Join`: this rank may leave it at any batch, and then wait for others."""
         self._before_next: list[Callable[[], None]] = []
@@ -190,7 +190,7 @@ class LiveJob(LiveSource):
         args: Arguments,
         kwargs: dict[str, Any],
     ) -> Any:
-        """Make one call of a watched function, and tell of it."""
+        """Make one call of a watched function, and notify its listeners."""
         if watched.hides:
             with UnseenCalls(PROCESS.quiet):
                 return original(*args, **kwargs)
@@ -407,7 +407,7 @@ class LiveJob(LiveSource):
         self._end(pending.call, None)
 
     def _end_pending(self) -> None:
-        """Their step is over, and nobody has waited for them."""
+        """The step of these calls is over, and their output was not waited for."""
         self.state.pending.issued(None)
         for each in self.state.pending:
             self.arrived(each, waited_for=False)

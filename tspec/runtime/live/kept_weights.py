@@ -25,13 +25,13 @@ from tspec.runtime.live.checkpoint_counts import first_tensors, tensors_of
 from tspec.runtime.live.features import local_part
 
 DEPTH = 3
-"""So deep within a checkpoint are weights looked for."""
+"""The depth within a checkpoint to which weights are searched."""
 LEAST = 16
-"""Smaller tensors tell little."""
+"""The smallest number of elements of a tensor that is compared."""
 SAMPLED = 3
 """The number of tensors of each state dict that are sampled, the largest first."""
 ELEMENTS = 64
-"""A tensor is known by so many of its elements, spread over all of it."""
+"""The number of elements by which a tensor is identified, spread over all of it."""
 OF_A_MOMENT = re.compile(r"best|grad", re.IGNORECASE)
 """Weights that a run may find anew: the best so far, gradients."""
 
@@ -64,7 +64,7 @@ class _ReadWeights:
 
 @dataclass(frozen=True, slots=True)
 class _LeftWeights:
-    """Weights that nobody took over."""
+    """Weights of a checkpoint that were not taken over."""
 
     shapes: Shapes
     instead: Mapping[int, weakref.ref[torch.Tensor]] | None = None
@@ -90,7 +90,7 @@ class _LeftWeights:
 
 
 class KeptWeights:
-    """Remembers the weights of the checkpoints that were read, and which of them nobody took over."""
+    """Remembers the weights of the loaded checkpoints, and those that were not taken over."""
 
     def __init__(self) -> None:
         self._read: dict[Keys, _ReadWeights] = {}
@@ -146,7 +146,7 @@ class KeptWeights:
                 self._left[keys] = _LeftWeights(read[keys].shapes, instead)
 
     def left_behind(self, value: Any) -> list[Keys]:
-        """The keys of saved weights that a loaded checkpoint contained and that nobody took over
+        """The keys of saved weights that a loaded checkpoint contained and that were not taken over
         from it.
         """
         if not self._left:

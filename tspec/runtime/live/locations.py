@@ -49,9 +49,11 @@ class ScriptLocations:
         """(code, instruction) -> its line. The code lives as long as its owner is known."""
 
     def here(self) -> Location | None:
-        """The nearest frame of the user's own code; of a package's or torch's, where there is none.
+        """The line of the nearest frame of the user's code; without one, that of a package or
+        torch.
 
-        None where all frames are tspec's, as on a thread of the autograd engine, or names are left out.
+        None if all frames are tspec's, as on a thread of the autograd engine, or if locations are
+        redacted.
         """
         if self._redacted:
             return None
@@ -119,4 +121,4 @@ def _folder(path: str) -> str:
 _TORCH = _folder(os.path.dirname(torch.__file__))
 _PYTHON = tuple({_folder(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")})
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
-"""Folders of installed packages, wherever they lie."""
+"""Folders of installed packages."""

@@ -1,4 +1,4 @@
-"""Parameters that a loss is computed with, and that nobody trains."""
+"""Finds parameters that a loss is computed with, and that are not trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tspec.runtime.live.graph import PASSES, nodes
 
 
 class LooseParameters:
-    """Looks for them in the graphs of the first losses.
+    """Searches for loose parameters in the graphs of the first losses.
+
 
     `is_held` says whether a model or an optimizer holds a parameter, `is_attribute` whether a tensor is an attribute of a module.
     """

@@ -160,7 +160,7 @@ class NameTables:
     parameters: dict[str, NamedParameter] = field(default_factory=dict)
     parameter_by_id: dict[int, str] = field(default_factory=dict)
     parameter_at: dict[tuple[int, str], str] = field(default_factory=dict)
-    """By the module and the key in it, also while another tensor stands there."""
+    """(module, key in it) -> parameter, even while another tensor is stored there."""
     buffers: dict[str, tuple[torch.Tensor, str]] = field(default_factory=dict)
     buffer_by_id: dict[int, str] = field(default_factory=dict)
     modules: dict[str, nn.Module] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class ModelRegistry:
             self.add_root(module)
 
     def add_root(self, module: nn.Module) -> None:
-        """Make a module a root, if it is not yet part of one."""
+        """Make a module a root, unless it is part of one."""
         module = unwrapped(module)
         if id(module) in self.tables.module_by_id:
             return

@@ -77,7 +77,7 @@ def _seen(node: Any) -> Any:
 
 
 def _said(node: Any) -> str:
-    """A node's operation, with the arguments that say what it does: `sum(1)`."""
+    """The name of a node's operation, with the arguments that determine it: `sum(1)`."""
     if node is None:
         return "constant"
     name = _name(node.name())

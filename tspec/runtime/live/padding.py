@@ -19,11 +19,15 @@ from tspec.runtime.live.graph import (
 from tspec.runtime.live.tokens import TokenHistory
 
 MASKS = 256
-"""So many masks that attention is given are compared with the tokens: later ones are made in the same way."""
+"""The number of attention masks that are compared with the tokens. Later ones are made in the same
+way.
+"""
 _SHORTEST = 4
 """Masks of fewer keys are not compared."""
 _OTHERS = 5
-"""So many different tokens at least are among those that an inverted mask hides: a mask may tell kinds of tokens apart."""
+"""The least number of different tokens that an inverted mask hides. A mask with fewer may separate
+kinds of tokens.
+"""
 _SOFTMAXES = ("Softmax", "SafeSoftmax", "LogSoftmax")
 _BEFORE = (KEEPS | RESHAPES) - {"MaskedFill"}
 

@@ -101,8 +101,8 @@ class ReplacedCallable:
 def put_back(sites: Iterable[ReplacedCallable]) -> None:
     """Bind every name in a loaded module that is bound to a stand-in to the original again.
 
-    Also names of modules that were imported in between. A name that somebody bound to something
-    else is left alone.
+    This includes modules that were imported in between. A name that other code has bound to another
+    object is left alone.
     """
     back = {id(site.stand_in): site.original for site in sites}
     if not back:
@@ -165,11 +165,11 @@ def _at_line(function: Any, args: Any, kwargs: Any) -> Any: return function(*arg
 _AT_LINE = _at_line.__code__.replace(co_names=(f"{PREFIX}at_line__",))
 """The name is not used: it says that the code is tspec's."""
 _LINES = 4096
-"""Calls of one callable from so many places are kept."""
+"""The number of places for which calls of one callable are kept."""
 
 
 def _stand_in(original: Any) -> tuple[Callable[..., Any], Callable[[Callable[..., Any]], None]]:
-    """A function that looks like the original, and what says where its calls go."""
+    """A function that looks like the original, and a function that sets the target of its calls."""
     entry = original
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
@@ -189,7 +189,9 @@ def _stand_in(original: Any) -> tuple[Callable[..., Any], Callable[[Callable[...
 
 
 def _is_found(original: Any) -> bool:
-    """Its module has it under its qualified name. Builtins of torch name a class that no module has."""
+    """True if the original's module has it under its qualified name. Builtins of torch name a class
+    that no module has.
+    """
     found: Any = sys.modules.get(getattr(original, "__module__", None) or "")
     for part in getattr(original, "__qualname__", "").split("."):
         found = getattr(found, part, None)

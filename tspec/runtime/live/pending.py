@@ -36,7 +36,9 @@ def is_coalesced(path: str) -> bool:
 
 
 def without_tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a call whose tensors cannot be read: nobody knows when its output was complete."""
+    """The fields of a call whose tensors cannot be read, since it is unknown when its output was
+    complete.
+    """
     return {
         name: Missing.NOT_RECORDED if tensors_in(value) else value for name, value in fields.items()
     }
@@ -87,7 +89,7 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
 
 @dataclass(slots=True, eq=False)
 class PendingCall:
-    """One call whose output is not there, and how its fields are read when it is."""
+    """One call whose output is not there yet, and the function that reads its fields then."""
 
     call: WatchedCall
     handle: Any

@@ -1,4 +1,6 @@
-"""Distributed tensors: the part that this rank holds, the whole, and how one lies in the other."""
+"""Distributed tensors: the local part on this rank, the full tensor, and the placement of one in
+the other.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 import torch
 
 ORDINARY = frozenset((torch.Tensor, torch.nn.Parameter))
-"""Classes of tensors that lie on no mesh, known without asking for an attribute that they lack."""
+"""Classes of tensors without a device mesh, known without a read of an attribute that they lack."""
 
 
 def local(tensor: Any) -> Any:
@@ -58,7 +60,9 @@ def _written(placement: Any) -> str:
 
 
 def placed(tensor: Any) -> tuple[int, ...] | None:
-    """The ranks that hold the part that this rank holds; None of other tensors, and of parts of a mesh whose process group is gone."""
+    """The ranks that hold the same part as this rank. None for other tensors, and for parts of a
+    mesh whose process group is destroyed.
+    """
     mesh, held = getattr(tensor, "device_mesh", None), getattr(tensor, "placements", None)
     if mesh is None or held is None:
         return None

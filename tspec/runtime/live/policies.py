@@ -1,4 +1,5 @@
-"""Read from the autograd graph of a loss how a policy learns from the actions that it chose.
+"""Reads from the autograd graph of a loss how a policy learns from its chosen actions.
+
 
 The policy gradient is that of each action's log-probability, times a constant. A gradient through
 any other factor of the product is a fault.
@@ -19,7 +20,7 @@ from tspec.runtime.live.graph import (
 )
 
 MOST = 64
-"""So many products of one loss are looked at: an episode has one for each of its steps."""
+"""The number of products of one loss that are checked. An episode has one for each of its steps."""
 _SCALED = frozenset({"Neg", "Mul", "Div", "Add", "Clamp", "ClampMin", "Sum", "Mean"})
 _LAID_OUT = (
     KEEPS

@@ -81,7 +81,9 @@ class InstrumentedProcess:
             self._released.discard(job)
 
     def leave(self, job: Installation) -> None:
-        """A job ends: what it alone had exchanged comes back; after the last one, everything."""
+        """A job ends: restore the code that it alone had exchanged; after the last job, restore
+        all.
+        """
         with self._structure:
             if job not in self.jobs:
                 return

@@ -25,7 +25,7 @@ by mistake, or at the end of an epoch, does not.
 """
 
 ReadFeatures = Callable[[Sequence[Any], tuple[str, ...]], Sequence[Mapping[str, Any]]]
-"""Gives the features of some tensors by name; of one that cannot be read they are missing."""
+"""Gives the features of some tensors by name. Features of an unreadable tensor are missing."""
 
 
 @dataclass(slots=True)
@@ -34,9 +34,10 @@ class _Updates:
 
     count: int = 0
     returned: dict[int, Any] | None = None
-    """The digests of its parameters where the last update returned, if the next one is to look at them."""
+    """The digests of its parameters when the last update returned, if the next one compares them.
+    """
     changed: dict[int, int] = field(default_factory=dict)
-    """After how many updates in a row each parameter changed."""
+    """Id of a parameter -> the number of consecutive updates after which it changed."""
 
 
 class ProjectedParameters:
@@ -57,7 +58,7 @@ class ProjectedParameters:
             self._projected.add(parameter)
 
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
-        """An update begins: what changed since the last one was changed by the script."""
+        """An update begins. The script changed the parameters that differ since the last one."""
         known = self._updates.get(optimizer)
         if known is None or known.returned is None:
             return
@@ -72,7 +73,7 @@ class ProjectedParameters:
         known.returned, known.changed = None, changed
 
     def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
-        """An update returned: keep what it left, if the next one is to look at it."""
+        """An update returned: keep the digests, if the next update compares them."""
         known = self._updates.setdefault(optimizer, _Updates())
         known.count += 1
         undecided = any(number < IN_A_ROW for number in known.changed.values())

@@ -34,7 +34,9 @@ class RankTopology:
 
     @property
     def rank(self) -> int:
-        """0 as long as nothing is known; the last one known when the process group is gone."""
+        """The rank of this process: 0 as long as it is unknown, and the last known one after the
+        process group is destroyed.
+        """
         self._look()
         return self._place[0]
 
@@ -54,7 +56,7 @@ class RankTopology:
             self._place = (dist.get_rank(), dist.get_world_size())
 
     def add_mesh(self, mesh: Any) -> None:
-        """A mesh was built. Parts of one that is known say nothing new."""
+        """A mesh was built. A submesh of a known one is not kept."""
         known = {name for each in self.meshes for name in each.mesh_dim_names or ()}
         if any(name not in known for name in mesh.mesh_dim_names or ()):
             self.meshes.append(mesh)
@@ -120,7 +122,7 @@ class RankTopology:
             return None
 
     def _in_mesh(self, name: str) -> tuple[int, ...] | None:
-        """This rank's part of a mesh; the last one known when the process group is gone."""
+        """This rank's part of a mesh; the last known one after the process group is destroyed."""
         if name not in self._of_mesh and _started():
             for mesh in self.meshes:
                 if name in (mesh.mesh_dim_names or ()):

@@ -181,7 +181,9 @@ class LoadedCheckpoints:
 
 
 def _growths(loaded: CountsByKeys, now: CountsByKeys) -> list[tuple[int, int]]:
-    """By how much each count grew since it was loaded, and what it was then. Counts of zero tell nothing."""
+    """For each count that grew since it was loaded: its growth, and its loaded value. Counts of
+    zero are left out.
+    """
     return [
         (count - loaded[key], loaded[key])
         for key, count in now.items()

@@ -20,7 +20,9 @@ class _UsedGradients:
     count: int = 0
     """The optimizer's updates so far."""
     used: list[torch.Tensor] = field(default_factory=list)
-    """Parameters whose gradient the last update used and nobody has cleared since, as far as a pass has looked."""
+    """Parameters whose gradient the last update used and that are not cleared since, as far as a
+    pass has checked.
+    """
     begun: list[tuple[torch.Tensor, torch.Tensor, int]] = field(default_factory=list)
     """The used parameters that have a gradient when a backward pass begins, with that gradient and
     its version.
@@ -32,8 +34,9 @@ class _UsedGradients:
 class ReusedGradients:
     """Follows gradients from one update to the next one of the same optimizer.
 
-    A backward pass that begins finds no gradient, or zeros, where it was cleared, by whatever means. Values are read only of
-    a gradient that is still there and that no `zero_grad` has cleared. One that is assigned anew is another tensor.
+    If a gradient was cleared, by any means, the next backward pass finds none, or zeros. Values are
+    read only for a gradient that still exists and that no `zero_grad` has cleared. A gradient that
+    is assigned anew is another tensor.
     """
 
     def __init__(self, features: ReadFeatures) -> None:

@@ -1,4 +1,6 @@
-"""Samples as numbers: each row of a tensor of data has one, computed where the tensor lies."""
+"""Numbers that identify samples: one for each row of a data tensor, computed on the tensor's
+device.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ import torch
 from tspec.runtime.live.features import local_part
 
 SAMPLES = 65_536
-"""So many rows are kept in a store, whatever the number of steps."""
+"""The number of rows that are kept in a store, whatever the number of steps."""
 LEAST = 8
 """Smaller batches are states of an environment or single questions."""
 ELEMENTS = 64
-"""A sample is known by so many of its elements, spread over all of it."""
+"""The number of elements by which a sample is identified, spread over all of it."""
 
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -60,7 +62,7 @@ class RowStore:
         self._new: list[torch.Tensor] = []
         self._size = 0
         self.is_full = False
-        """So many samples differ that no more are kept."""
+        """The store has reached its limit of different samples and keeps no more."""
 
     def add(self, rows: torch.Tensor) -> None:
         """Keep the numbers of a batch. The device is waited for only where there have been thousands."""

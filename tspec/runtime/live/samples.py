@@ -15,7 +15,7 @@ from tspec.runtime.live.models import trains, unwrapped
 from tspec.runtime.live.rows import RowStore, row_numbers
 
 CALLS = 512
-"""So many inputs are looked at, of all events: later ones come from the same places."""
+"""The number of inputs that are checked, over all events. Later ones come from the same places."""
 
 
 class DataOfLayers:

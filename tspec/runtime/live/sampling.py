@@ -35,7 +35,7 @@ UPDATES = Sampling(first=20, every=10)
 
 
 def of_first(calls: int, read: Callable[_Given, _Read]) -> Callable[_Given, _Read | None]:
-    """A function that reads in its first so many calls, and says None after them."""
+    """A function that reads in its first calls, up to a number, and returns None after them."""
     left = iter(range(calls))
 
     def reads(*given: _Given.args, **named: _Given.kwargs) -> _Read | None:

@@ -14,7 +14,7 @@ from torch import nn
 from tspec.runtime.live.entities.modules import state_names, state_of
 
 DEPTH = 6
-"""State dicts are looked for in so many mappings around one another."""
+"""The depth of nested mappings in which state dicts are searched."""
 WRAPPERS = ("module.", "_orig_mod.")
 """Prefixes that wrappers add to the names of the wrapped module."""
 

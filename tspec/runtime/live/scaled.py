@@ -15,11 +15,11 @@ from tspec.runtime.live.placed import is_partial
 from tspec.runtime.live.sampling import UPDATES
 
 WATCHED = 16
-"""So many parameters of an optimizer are looked at, the largest."""
+"""The number of an optimizer's parameters that are compared, the largest ones."""
 SAMPLED = 128
-"""Elements of one gradient that are kept, on its device."""
+"""The number of elements of one gradient that are kept, on its device."""
 FEW = 8
-"""A sample with fewer elements that are not zero says nothing: any change of a few numbers is nearly a factor."""
+"""The least number of nonzero elements in a sample. With fewer, any change is nearly a factor."""
 ROUNDING = 4
 """The largest rounding error, in units in the last place."""
 ALIKE = 0.01
@@ -36,7 +36,8 @@ class _SampledGradients:
     held: int = -1
     """The number of parameters that the optimizer held when `watched` was chosen."""
     samples: dict[int, torch.Tensor] = field(default_factory=dict)
-    """By a parameter's id its gradient where the last backward pass ended: `[n]`."""
+    """Id of a parameter -> the sample of its gradient at the end of the last backward pass: `[n]`.
+    """
     factor: float = 1.0
     """The gradients of the latest update divided by those samples."""
 
@@ -62,12 +63,14 @@ class GradientFactors:
         return 1.0 if known is None else known.factor
 
     def is_due(self, optimizer: int) -> bool:
-        """The next update of an optimizer is looked at."""
+        """True if the optimizer's next update is checked."""
         known = self._optimizers.get(optimizer)
         return known is None or UPDATES.takes_with_next(known.count)
 
     def after_backward(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
-        """A backward pass ended; an optimizer, whose next update is looked at, holds these."""
+        """A backward pass ended. The parameters are those of an optimizer whose next update is
+        checked.
+        """
         known = self._optimizers.setdefault(optimizer, _SampledGradients())
         if known.held != len(parameters):
             known.held = len(parameters)
@@ -100,7 +103,9 @@ class GradientFactors:
 
 
 def _sample(parameter: torch.Tensor) -> torch.Tensor | None:
-    """Elements from all over the part of its gradient that this rank holds: `[n]`; None if there is none, or it is not reduced."""
+    """Elements spread over the local part of a parameter's gradient: `[n]`. None if there is no
+    gradient, or it is not reduced.
+    """
     grad = parameter.grad
     if grad is None or grad.layout != torch.strided or is_partial(grad):
         return None

@@ -20,7 +20,7 @@ from tspec.runtime.live.graph import (
 )
 
 _CHAIN = 16
-"""So many operations are gone back from a product."""
+"""The number of operations that are followed back from a product."""
 _NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
 _SCALED = frozenset({"Mul", "Div"})

@@ -1,4 +1,4 @@
-"""The live source: what sinks may ask of a running job, answered as of this instant."""
+"""The live source: answers the questions of sinks about a running job, as of this instant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tspec.values import STEP_OF_RUN, step_of_run
 
 
 class LiveSource:
-    """The `Source` of one process, and where it says what it cannot answer."""
+    """The `Source` of one process. It also reports the questions that it cannot answer."""
 
     def __init__(self, spec: WatchSpec, warn: Callable[[str], None] = warn) -> None:
         self.spec = spec
@@ -74,7 +74,9 @@ class LiveSource:
         return self._location
 
     def ambient(self, name: str) -> Any:
-        """`loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or what was annotated."""
+        """The value of `loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or
+        an annotation.
+        """
         of_context = self._context.value(name)
         if of_context is not None:
             return of_context
@@ -140,7 +142,7 @@ class LiveSource:
 
     @property
     def past(self) -> Past | None:
-        """A job forgets: sinks keep what they ask for later."""
+        """None: a live job keeps no history, so sinks keep the values that they need later."""
         return None
 
     @property
@@ -185,7 +187,7 @@ class LiveSource:
             self._warn(message)
 
     def fault(self, where: str, fault: Exception) -> None:
-        """A fault of tspec's own: the job goes on without it."""
+        """A fault of tspec's own: log it; the job continues."""
         self.say(f"internal error {where}: {type(fault).__name__}: {fault} (the job goes on)")
         if os.environ.get("TSPEC_DEBUG"):
             traceback.print_exception(fault)

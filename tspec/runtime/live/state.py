@@ -344,7 +344,9 @@ class SubjectRegistry:
         self.models.training_begins(self._trained())
 
     def living_optimizers(self) -> frozenset[int]:
-        """Numbers of the optimizers that exist. Where one is gone, its model may be: it is let go too."""
+        """Numbers of the optimizers that exist. If one was freed, the roots are read anew, so that
+        its model may be freed too.
+        """
         living = self.optimizers.numbers()
         if not self._living <= living:
             self.models.refresh()
@@ -415,7 +417,7 @@ class SubjectRegistry:
         return self.doubled.of(self.optimizers.numbered.number(optimizer))
 
     def sample_gradients(self) -> None:
-        """A backward pass ended: keep samples of its gradients, as far as an update that is looked at may use them."""
+        """A backward pass ended: keep samples of its gradients that a checked update may use."""
         if self.ranks.world == 1:
             return
         for optimizer in self.optimizers.things().values():
@@ -428,7 +430,9 @@ class SubjectRegistry:
         return self.scaled.of(self.optimizers.numbered.number(optimizer))
 
     def count_pass(self) -> None:
-        """A backward pass ended: keep which gradients are there, for optimizers whose next update is looked at."""
+        """A backward pass ended: note the gradients that exist, for optimizers whose next update is
+        checked.
+        """
         for optimizer in self.optimizers.things().values():
             number = self.optimizers.numbered.number(optimizer)
             if self.dropped.is_due(number):

@@ -95,7 +95,9 @@ class Microbatch:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """A framework's own optimizer is done with the step, whether it changed parameters or left it out."""
+    """A framework's own optimizer has ended its step, whether it changed parameters or skipped the
+    update.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Calibrating:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A checkpoint was loaded that had made so many steps."""
+    """A checkpoint was loaded. `step` is the number of steps that it counts."""
 
     step: int
 
@@ -163,7 +165,9 @@ class LoopState:
     ever: frozenset[int] = frozenset()
     """Optimizers that have ever updated."""
     beside: frozenset[tuple[int, int]] = frozenset()
-    """Pairs of them: the second has updated since the first did so for the first time. One of an earlier training has not."""
+    """Pairs of optimizers: the second has updated since the first update of the first. An optimizer
+    of an earlier training has not.
+    """
     alive: frozenset[int] = frozenset()
     built: bool = False
     """An optimizer was built, though it may not have updated yet."""
@@ -336,7 +340,7 @@ def has_trained(place: LoopState) -> bool:
 
 
 def _by_hand(place: LoopState) -> bool:
-    """Nothing that updates is visible: a backward pass stands for the update."""
+    """No update is visible, so a backward pass stands for the update."""
     return not sees_optimizer(place) and place.backward_in_turn
 
 

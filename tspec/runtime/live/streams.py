@@ -16,7 +16,7 @@ SEED, TAKEN, BLOCK = slice(0, 8), slice(16, 24), slice(24, 24 + 8 * 624)
 block.
 """
 BLOCKS = 20_000
-"""So many blocks of a stream are searched."""
+"""The number of blocks of a stream that are searched."""
 
 
 def is_state(value: object) -> bool:

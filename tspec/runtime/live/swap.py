@@ -52,7 +52,7 @@ class ExchangedCode:
             self.function.__code__ = self.trampoline
 
     def restore(self) -> None:
-        """Give the function its own code back, unless somebody exchanged it again."""
+        """Give the function its own code back, unless other code has exchanged it again."""
         if self.function.__code__ is self.trampoline:
             self.function.__code__ = self._code
 

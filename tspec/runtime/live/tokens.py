@@ -8,11 +8,15 @@ from collections.abc import Iterator
 import torch
 
 LOSSES = 16
-"""So many losses are compared with the tokens: later ones are given theirs in the same way."""
+"""The number of losses that are compared with the tokens. Later ones get their targets in the same
+way.
+"""
 _INPUTS = 8
-"""The last so many inputs of embeddings are kept until their backward pass is over."""
+"""The number of latest embedding inputs that are kept until their backward pass is over."""
 _SHIFTS = (1, 0, 2, -1)
-"""By how many places targets may be ahead. Where it can be the next token, it is."""
+"""The offsets between targets and tokens that are tried, in order. An offset of 1, the next token,
+has precedence.
+"""
 _ENOUGH = 16
 """Fewer tokens may agree by chance."""
 _SHORTEST = 4
@@ -45,16 +49,17 @@ class TokenHistory:
             self._paddings.append(padding)
 
     def clear(self) -> None:
-        """A backward pass is over: what comes next is of other tokens."""
+        """A backward pass is over: later inputs are of other tokens."""
         self._inputs.clear()
         self._paddings.clear()
 
     @torch.no_grad()
     def tokens_ahead(self, target: torch.Tensor, ignored: int) -> int | None:
-        """By how many places the targets are ahead of the tokens of a sequence, from -1 to 2.
+        """The offset of the targets relative to the tokens of a sequence, from -1 to 2; 1 is the
+        next token.
 
-        All targets but those with the value `ignored` are compared. None where they are no tokens of a sequence that was
-        given, and after the first losses.
+        All targets but those with the value `ignored` are compared. None if they are no tokens of a
+        given sequence, and after the first losses.
         """
         if self.is_over() or not self._inputs or target.is_floating_point():
             return None
@@ -94,7 +99,9 @@ class TokenHistory:
 
     @torch.no_grad()
     def sequence_of(self, target: torch.Tensor, ignored: int) -> tuple[int, torch.Tensor] | None:
-        """By how many places the targets are ahead, and the tokens that they are ahead of; None if there are none."""
+        """The offset of the targets relative to a sequence of tokens, and these tokens; None if
+        none fits.
+        """
         if target.is_floating_point():
             return None
         found = {

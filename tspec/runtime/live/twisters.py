@@ -15,12 +15,12 @@ from typing import Any
 
 LENGTH = 624
 BLOCKS = 2_000
-"""So many blocks of a stream are searched."""
+"""The number of blocks of a stream that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class TwisterState:
-    """The numbers of the current block, and how many of them were given out."""
+    """The numbers of the current block, and the count of those that were drawn."""
 
     block: tuple[int, ...]
     taken: int
@@ -82,7 +82,7 @@ def _blocks(start: TwisterState) -> Iterator[tuple[int, ...]]:
 
 
 def _of_parts(words: Any, taken: Any) -> TwisterState | None:
-    """The state with these numbers; None if they are none of a twister."""
+    """The state with these numbers; None if they are no state of a Mersenne twister."""
     try:
         block = tuple(map(int, words))
         state = TwisterState(block, int(taken))

@@ -36,7 +36,9 @@ def swapping_views(losses: Any) -> list[str]:
 
 
 def _moved(view: Any) -> tuple[Shape, Shape] | None:
-    """The shapes before and after a view, if it has that of a transpose, or takes back the shape and not the order of one before."""
+    """The shapes before and after a view that has the shape of a transpose, or that undoes a
+    transpose in shape and not in order. None for other views.
+    """
     source, after = first_input(view), shape_of(view)
     before = tuple(view._saved_self_sym_sizes)
     operation = "" if source is None else operation_of(source)

@@ -52,7 +52,9 @@ class ReturnListener(Listener):
 
 @dataclass(slots=True)
 class Role:
-    """One reason to look at a function. `guard` says of the first argument whether it counts."""
+    """One reason to look at a function. `guard` decides from the first argument whether the call
+    counts.
+    """
 
     key: str
     listener: Listener | None = None
@@ -61,7 +63,7 @@ class Role:
     guard: Guard | None = None
     reader: FieldReader | None = None
     hides: bool = False
-    """Nothing that is called inside is seen."""
+    """Calls within this one are not seen."""
     once: bool = False
     """A call right inside of a call of the same event (`F.linear` in `Linear.forward`) is no second one."""
 
@@ -138,7 +140,7 @@ class CallTaker(Protocol):
         args: Arguments,
         kwargs: dict[str, Any],
     ) -> Any:
-        """Make one call of a watched function, and tell of it."""
+        """Make one call of a watched function, and notify its listeners."""
 
 
 def entrance(

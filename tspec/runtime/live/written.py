@@ -17,15 +17,17 @@ import torch
 from tspec.runtime.live.frames import is_ours
 
 MOST = 256
-"""So many places that drop without a graph are remembered."""
+"""The number of call sites of dropout without a graph that are remembered."""
 
 
 class WrittenModes:
-    """Reads whether calls of `F.dropout` say whether they train."""
+    """Reads from the source whether calls of `F.dropout` have an argument for `training`."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[CodeType, bool | None]] = {}
-        """By code and instruction. The code is kept, so that its id is not reused."""
+        """(code, instruction) -> the code and the answer. The code is kept, so that its id is not
+        reused.
+        """
 
     def mode_is_given(self, training: Any) -> bool | None:
         """True if the running call is written with an argument for `training`.

@@ -66,11 +66,11 @@ class MessageSubjects:
 
     def __init__(self) -> None:
         self.seen = False
-        """Some rank sends or receives from point to point."""
+        """Some rank uses point-to-point communication."""
         self.anyone = False
         """Something was received from anyone: from then on it is not known which message is which."""
         self.waiting: list[ReceivedMessage] = []
-        """Received, or to be received, and taken up by nobody yet."""
+        """Messages received, or to be received, that training has not used yet."""
         self._now: dict[str, ReceivedMessage] = {}
         self._before: dict[str, ReceivedMessage] = {}
         self._counts = _MessageCounts()
@@ -127,7 +127,7 @@ class MessageSubjects:
     def reading(
         self, tensor: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Any]]
     ) -> None:
-        """A layer is about to read a tensor: it may be what was received."""
+        """A layer is about to read a tensor, which may be a received one."""
         for message in self._now.values():
             if message.read is ABSENT and message.buffer is not None:
                 same = message.buffer is tensor or message.place == _place(tensor)

@@ -17,7 +17,7 @@ from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.numbered import NumberedObjects
 
 VISITED = 10_000
-"""An attribute's tensors are looked for among so many items of each list or dict."""
+"""The number of items of each list or dict that are searched for tensors."""
 
 
 def held_tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
@@ -80,8 +80,11 @@ def holds_groups(optimizer: Any) -> bool:
 
 
 def clears_groups(optimizer: Any) -> bool:
-    """Its `zero_grad` clears gradients itself: the optimizer has groups of its own, or is a wrapper that inherits the method, as
-    Lightning's does, and so clears the groups that it shows."""
+    """True if its `zero_grad` clears gradients itself.
+
+    Either the optimizer has groups of its own, or it is a wrapper that inherits the method, as
+    Lightning's does, and so clears the groups that it shows.
+    """
     inherited = torch.optim.Optimizer.zero_grad
     return holds_groups(optimizer) or getattr(type(optimizer), "zero_grad", None) is inherited
 
@@ -97,9 +100,10 @@ class OptimizerSubjects:
         exists.
         """
         self._sizes: dict[str, list[int]] = {}
-        """Name of an optimizer -> the numbers of parameters of its groups when they were last looked at."""
+        """Name of an optimizer -> the numbers of parameters of its groups when they were last read.
+        """
         self._updates: Counter[int] = Counter()
-        """Number of an optimizer -> how many updates it has made, one that is under way included."""
+        """Number of an optimizer -> the number of its updates, one that is running included."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -144,7 +148,7 @@ class OptimizerSubjects:
         self.name_parameters(optimizer)
 
     def update_begins(self, optimizer: Any) -> None:
-        """The optimizer makes an update: count it, and name what it holds."""
+        """The optimizer makes an update: count it, and name its parameters."""
         self._updates[self.numbered.number(optimizer)] += 1
         self.name_parameters(optimizer)
 

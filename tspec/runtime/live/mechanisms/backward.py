@@ -27,7 +27,7 @@ class BackwardListener(Listener):
         self._sent = SentUpdates(job)
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """A backward pass begins at its loss; whether it is within none."""
+        """A backward pass begins at its loss. True if no other backward pass encloses it."""
         if torch._C._current_graph_task_id() != -1:
             return False
         loss = first_tensor(args[0] if args else kwargs.get("tensors"))
@@ -40,7 +40,7 @@ class BackwardListener(Listener):
         return True
 
     def ended(self, token: Any) -> None:
-        """The gradients are there."""
+        """The gradients are complete."""
         if token:
             self._job.state.reused.after_backward()
             if self._scales:

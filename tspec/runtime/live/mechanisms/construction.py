@@ -119,7 +119,7 @@ def _assigned(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> N
 
 
 def _resume(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
-    """An optimizer's state that was loaded says how many steps were made: go on with that number."""
+    """A loaded optimizer state has a number of steps: continue with that number."""
     made = steps_made(args[0])
     if made > job.place.step:
         job.do(Resumed(made))

@@ -46,13 +46,15 @@ def install(job: FollowedJob) -> None:
 
 
 def _guard(event: EventSpec, path: str, models: ModelRegistry) -> Guard | None:
-    """Says of an instance whether its calls count; None if all do."""
+    """A function that decides from an instance whether its calls count; None if all do."""
     guard = _GUARDS.get(path)
     return _of_receivers(event.receivers, models, guard) if event.receivers else guard
 
 
 def _of_receivers(classes: tuple[str, ...], models: ModelRegistry, guard: Guard | None) -> Guard:
-    """Calls count on modules of some classes, wrappers left out. Each class is looked at once for each set of models."""
+    """Calls count on modules of some classes, without wrappers. Each class is checked once for each
+    set of models.
+    """
     wanted = frozenset(classes)
     known: dict[type, bool] = {}
     version = -1

@@ -97,7 +97,7 @@ class LoaderIterators:
 
 
 def install(job: FollowedJob) -> None:
-    """Follow the iterators' beginnings and what they give out."""
+    """Follow the creation of iterators and the batches that they yield."""
     fetches = LoaderIterators(job)
     base = dataloader._BaseDataLoaderIter
     for name in ("__init__", "_reset"):

@@ -1,4 +1,6 @@
-"""Outermost forward passes: they show the models, open steps, and tell training from evaluation."""
+"""Follows outermost forward passes: they show the models, open steps, and separate training from
+evaluation.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class JoinHookListener(Listener):
         self._joins = joins
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """One pass of another rank."""
+        """Another rank makes one pass."""
         self._joins.shadowed(args[0])
 
 

@@ -1,4 +1,4 @@
-"""Messages from point to point: that the job sends any, and what becomes of each on its way."""
+"""Follows point-to-point messages: whether the job sends any, and each message on its way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Keywords = Mapping[str, Any]
 
 
 class _MessageListener(Listener):
-    """Follows calls of one function. `wanted`: messages are read, not only noticed."""
+    """Follows calls of one function. If `wanted` is false, messages are noticed and not read."""
 
     def __init__(self, job: FollowedJob, wanted: bool) -> None:
         self._job = job
@@ -62,7 +62,7 @@ class ReceiveListener(_MessageListener):
 
 
 class ReceiveReturnListener(_MessageListener):
-    """`recv` returns when the message is there."""
+    """Follows `recv`, which returns when the message has arrived."""
 
     def returned(self, token: Any, args: tuple[Any, ...], kwargs: Keywords, result: Any) -> None:
         """The message has arrived."""
@@ -72,7 +72,7 @@ class ReceiveReturnListener(_MessageListener):
 
 
 class WorkWaitListener(_MessageListener):
-    """`Work.wait`: after it, what was to be received is there."""
+    """Follows `Work.wait`. After it, the message of a receive has arrived."""
 
     def returned(self, token: Any, args: tuple[Any, ...], kwargs: Keywords, result: Any) -> None:
         """Something has been waited for."""

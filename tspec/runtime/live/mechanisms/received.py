@@ -18,13 +18,15 @@ from tspec.runtime.live.watched import Listener, Role
 
 MODULE = "torch.distributed.distributed_c10d"
 RECEIVES = ("broadcast", "recv")
-"""Calls that write into their first argument what another rank sends."""
+"""Calls that write data of another rank into their first argument."""
 AVERAGES = (*RECEIVES, "all_reduce", "reduce", "all_gather", "all_gather_into_tensor")
 """Calls that make parameters equal across ranks."""
 PASSES = 8
-"""So many backward passes of a rank are looked at for updates of an optimizer that it does not call."""
+"""The number of backward passes of a rank that are checked for updates of an optimizer that the
+rank does not call.
+"""
 LARGEST, ELEMENTS = 4, 64
-"""So many parameters of it, and so many elements of each, tell that it was updated."""
+"""The number of its parameters, and of elements of each, that are compared to detect an update."""
 
 _Samples = dict[int, tuple[list[torch.Tensor], torch.Tensor]]
 """Optimizer number -> some of its parameters, and sampled elements of them."""
@@ -61,7 +63,7 @@ class ReceivedListener(Listener):
                 _updated(self._job, number)
 
     def _sends(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """This rank is the source."""
+        """True if this rank is the source."""
         source = kwargs.get("src", args[1] if len(args) > 1 else None)
         if kwargs.get("group_src") is not None:
             group = kwargs.get("group") or dist.group.WORLD
@@ -70,19 +72,20 @@ class ReceivedListener(Listener):
 
 
 class SentUpdates:
-    """Finds updates that reach this rank in parts, or as objects: parameters of an optimizer that it never calls come to differ from
-    what they were where the backward pass ended.
+    """Finds updates that reach this rank in parts, or as objects: the parameters of an optimizer
+    that it never calls change after the end of the backward pass.
 
-    The next activity opens a step or does not, so the comparison has to be known before it and waits for the device. That is so in the
-    first backward passes of such an optimizer, and in all passes of one that was found to be updated.
-    """  # fmt: skip
+    The next activity may open a step, so the comparison must be done before it, and waits for the
+    device. It is made in the first backward passes of such an optimizer, and in all passes of one
+    that was found to be updated.
+    """
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._sent: set[int] = set()
         """Numbers of the optimizers whose parameters were found to differ."""
         self._looked_at: Counter[int] = Counter()
-        """In how many passes the parameters of others were looked at."""
+        """Optimizer number -> the passes in which its parameters were compared."""
 
     def pass_ended(self) -> None:
         """A backward pass is over. Its gradients are used, or sent to other ranks, next."""
@@ -103,7 +106,9 @@ class SentUpdates:
             self._job.do_before_next(partial(self._look, found))
 
     def _look(self, found: _Samples) -> None:
-        """Training goes on. Without a change the next activity is waited for, until some optimizer updates."""
+        """Training continues. Without a change, compare again at the next activity, until some
+        optimizer updates.
+        """
         place = self._job.place
         if not place.backward_since_update or place.updating:
             return
@@ -144,9 +149,11 @@ def _updated(job: FollowedJob, optimizer: int) -> None:
 
 
 class AveragedListener(Listener):
-    """Follows parameters that the script hands to collectives between updates: it changes them again and again.
+    """Follows parameters that the script hands to collectives between updates: the script changes
+    them repeatedly.
 
-    It may hand over one tensor for each parameter that was computed from them, such as how far each has come since the last average.
+    The script may instead hand over one tensor computed from each parameter, such as its change
+    since the last average.
     """
 
     def __init__(self, job: FollowedJob) -> None:

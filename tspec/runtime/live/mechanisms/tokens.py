@@ -1,4 +1,4 @@
-"""Tokens: what embeddings are given, where an event compares targets with it."""
+"""Follows the inputs of embeddings, if an event compares targets with them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LearntListener(Listener):
 
 
 def install(job: FollowedJob) -> None:
-    """Follow embeddings, if an event reads what they were given."""
+    """Follow the inputs of embeddings, if an event reads them."""
     if not any(map(job.spec.computes, READERS)):
         return
     tokens = job.state.tokens

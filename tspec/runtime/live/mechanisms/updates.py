@@ -40,7 +40,7 @@ class UpdateListener(Listener):
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
-        """An optimizer is about to change what it holds; its number and the optimizer."""
+        """An optimizer is about to change its parameters. Returns its number and the optimizer."""
         held = held_by(args[0])
         if self._job.state.pending:
             self._job.state.pending.read(each.grad for each in held if each.grad is not None)

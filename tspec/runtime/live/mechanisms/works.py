@@ -1,4 +1,6 @@
-"""Works: collectives that return before their output is there, and how the job learns that it is."""
+"""Follows works: collectives that return before their output is there, and the calls that wait for
+it.
+"""
 
 from __future__ import annotations
 
