@@ -134,9 +134,10 @@ def _guard(rule: r.Rule, vocabulary: r.Vocabulary) -> r.Expr | None:
 
 
 def _until(rule: r.Rule) -> r.Expr | None:
-    """The part of a condition that says up to which step it can be true.
+    """The part of a condition that gives the last step at which it can be true.
 
-    Of a rule that looks back, each window is read, since a later one may look back at it. After that step none does.
+    For a rule that looks back, each window up to that step is read, since a later one may look back
+    at it. No window after it is read.
     """
     ends = tuple(part for part in conjuncts(rule.when) if _ends(part))
     if rule.when is None or len(ends) < 2:

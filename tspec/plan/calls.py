@@ -94,9 +94,8 @@ def late(
 
 
 def _told_apart(rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...]) -> set[str]:
-    """Events with inner calls that may count where the outer call does not.
-
-    Filters tell calls of one event apart, and the last call that returned may be an inner one.
+    """Events with inner calls that may count although the outer call does not. Filters distinguish
+    calls of one event, and the last call that returned may be an inner one.
     """
     found = {event for one in patterns if one.fields for event in one.events}
     for plan in rules:
@@ -120,7 +119,7 @@ def needs_begin(one: RulePlan) -> bool:
 
 
 def _ends_only(one: RulePlan, event: str) -> bool:
-    """A rule looks at calls of an event, if it does, when they have returned."""
+    """True if a rule reads calls of an event, if at all, after they have returned."""
     window = one.rule.window
     if event in one.watched:
         return False

@@ -22,14 +22,16 @@ def expressions_of(rule: r.Rule) -> Iterator[r.Expr]:
 
 
 def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
-    """Every event pattern that a rule names, that of its window first."""
+    """Every event pattern of a rule, the pattern of its window first."""
     if rule.window.event is not None:
         yield rule.window.event
     yield from counted(rule)
 
 
 def instance_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
-    """The patterns whose calls are windows or subjects, so that their filters decide how many instances there are."""
+    """The patterns whose calls are windows or subjects, so that their filters determine the number
+    of instances.
+    """
     if rule.window.event is not None:
         yield rule.window.event
     for one in rule.subjects:
@@ -71,7 +73,7 @@ def fields_of(pattern: r.EventPattern) -> tuple[str, ...]:
 
 
 def any_late(pattern: r.EventPattern, vocabulary: r.Vocabulary) -> bool:
-    """Some filter of a pattern is known only when the call has returned."""
+    """True if some filter of a pattern is known only when the call has returned."""
     return any(
         is_late(event, name, vocabulary) for event in pattern.events for name in fields_of(pattern)
     )

@@ -1,4 +1,4 @@
-"""A plan: each rule with its reads and its way of execution, and what all rules together need of a
+"""A plan: each rule with its reads and its way of execution, and the requirements of all rules on a
 job.
 """
 
@@ -13,7 +13,7 @@ from tspec.resolve.program import rules as r
 
 @dataclass(frozen=True, slots=True)
 class PatternPlan:
-    """Calls of some events, told apart by fields. `late`: some field is known at the end only."""
+    """Calls of some events, distinguished by fields. `late`: some field is known at the end only."""
 
     number: int
     events: tuple[str, ...]
@@ -63,7 +63,7 @@ class Plan:
     inside: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]]
     """The same of calls that another call of the event encloses, where that is less."""
     alone: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]]
-    """The same in a job of one rank, where that is less."""
+    """The same in a job of one rank, if it is less."""
     logged: tuple[str, ...]
     """Events whose calls are kept while a window that counts them is open."""
 

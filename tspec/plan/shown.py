@@ -24,7 +24,9 @@ _NAME = re.compile(r"[^\W\d]\w*(\.\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class ShownValue:
-    """A part of a rule whose value is shown: its text, and whether each member of the group is."""
+    """A part of a rule whose value is shown: its text, and whether the value of each member of the
+    group is shown.
+    """
 
     text: str
     expr: Expr

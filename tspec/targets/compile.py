@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import jinja2
 
 TARGETS = ("torch", "megatron")
-"""Each is a folder here, with its template and what runs in its jobs."""
+"""The targets. Each is a folder here, with its template and the code that runs in its jobs."""
 
 
 class CannotCompile(Exception):
-    """Some rules have no code for the target. The message names each, and why."""
+    """Some rules have no code for the target. The message gives each with its reason."""
 
 
 def compile_program(

@@ -1,4 +1,4 @@
-"""The functions of the hook points: which rules open, close and are looked at there, in order."""
+"""The functions of the hook points: the rules that open, close and are evaluated there, in order."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
 
 
 def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
-    """A window opens: what `old` and the condition of a `during` will ask for is read now."""
+    """A window opens: read now the values that `old` and the condition of a `during` will need."""
     number, pattern = one.number, _pattern(plan, one)
     during = one.rule.window.kind == "during"
     yield f"# {comment_of(one.rule)}"
@@ -257,12 +257,14 @@ def _unless(window: str, flags: list[str], lines: list[str], indent: str) -> Ite
 
 
 def _ungrouped(one: RulePlan) -> str:
-    """Python for whether this rank has no group for a rule; empty if the rule needs none."""
+    """Python code that is true if this rank has no group for a rule; empty if the rule needs none."""
     return f"not tracker.has_group(e, {one.number}, {_axes(one)})" if one.rule.across else ""
 
 
 def _is_idle(plan: Plan, one: RulePlan) -> str:
-    """Python for whether a rule's condition is false whatever the state; nothing if that is not known."""
+    """Python code that is true if a rule's condition is false whatever the state is; empty if that
+    is unknown.
+    """
     if one.guard is None:
         return ""
     idle = f"{_guard(plan, one)} is False"
@@ -393,7 +395,7 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
 
 
 def _kept(one: RulePlan) -> str:
-    """Kinds and context that `old` will ask for, as arguments; nothing if there are none."""
+    """Kinds and context that `old` will read, as arguments; empty if there are none."""
     kinds = tuple(sorted({kind for frame, kind in one.reads.kinds if frame == "was"}))
     ambients = tuple(sorted({name for frame, name in one.reads.ambients if frame == "was"}))
     return f"{literal(kinds)}, {literal(ambients)}" if kinds or ambients else ""

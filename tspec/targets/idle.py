@@ -68,7 +68,9 @@ def windows_on(plan: Plan, event: str) -> list[RulePlan]:
 
 
 def may_pass(plan: Plan, event: str) -> bool:
-    """Calls of an event may be passed over: conditions on context alone say that no rule reads anything of them."""
+    """True if calls of an event may be passed over: conditions on context alone decide that no rule
+    reads them.
+    """
     return (
         event in plan.operators
         and (event in plan.outermost or not windows_on(plan, event))
@@ -86,9 +88,10 @@ def conditions_of(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
 
 
 def conditions_on_place(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
-    """Conditions on step, epoch, micro-batch and phase alone, all false where no call of an event is looked at.
+    """Conditions on step, epoch, micro-batch and phase alone. If all are false, no call of an event
+    is read.
 
-    None are given where some rule has no such condition, or loops over subjects.
+    Empty if some rule has no such condition, or loops over subjects.
     """
     windows = windows_on(plan, event)
     found = [(one, _guard(one, PLACE)) for one in windows]
@@ -234,7 +237,9 @@ def _constant(expr: r.Expr) -> object:
 
 
 def are_any(one: RulePlan) -> str:
-    """Python for whether there is a subject of the first clause, as a method of an instant; nothing if that is not known."""
+    """Python code that is true if the first clause has a subject, as a method of an instant; empty
+    if that is unknown.
+    """
     for clause in one.rule.subjects:
         if not is_windows_call(clause, one.rule):
             collection = clause.collection

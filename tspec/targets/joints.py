@@ -17,7 +17,9 @@ from tspec.targets.scalars import ARITHMETIC, COMPARE, NotCompiled
 
 
 def is_leaf(expr: r.Expr) -> bool:
-    """One rank reads it at one instant: no look-back and no fold over the group in it."""
+    """True if one rank reads the expression at one instant: it has no look-back and no fold over
+    the group.
+    """
     return not looks_back(expr) and not any(
         isinstance(part, r.Transpose) or (isinstance(part, r.Fold) and part.scope == "group")
         for part in walk(expr)
@@ -32,7 +34,7 @@ class JointStatements:
     """The rule's number."""
     every: r.Duration | None
     times: list[tuple[str, str]] = field(default_factory=list)
-    """Constants of the module that say what folds over time look back on."""
+    """Constants of the module with the ranges over which folds over time look back."""
     leaves: dict[tuple[str, r.Expr], int] = field(default_factory=dict)
     """(frame, expression) -> place among the leaves."""
     statements: list[str] = field(default_factory=list)

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 WIDTH = 100
 INDENT = "    "
 _MARK = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?P<mark>[()\[\]{},]| for )""")
-"""A string, or what divides an expression outside of strings: a bracket, a comma, the word of a comprehension."""
+"""A string, or a mark that divides an expression outside of strings: a bracket, a comma, the word
+of a comprehension.
+"""
 _OPENS = frozenset("([{")
 _CLOSES = frozenset(")]}")
 

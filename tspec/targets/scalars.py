@@ -38,7 +38,7 @@ class NotCompiled(Exception):
 
 @dataclass
 class Scalars:
-    """The expressions of one rule's function: which columns it reads, and what its variables are."""
+    """The expressions of one rule's function: the columns that it reads, and its variables."""
 
     plan: Plan
     rule: RulePlan
@@ -52,7 +52,7 @@ class Scalars:
     """(frame, kind, field) -> the Python variable that holds the column."""
 
     hoisting: bool = False
-    """There are loops: what does not depend on their variables is computed before them."""
+    """There are loops. Values that do not depend on their variables are computed before them."""
     hoisted: dict[tuple[str, r.Expr], tuple[str, str]] = field(default_factory=dict)
     """(frame, expression) -> the variable that holds its value, and the Python for it."""
 

@@ -1,4 +1,4 @@
-"""Megatron in a running job: what its schedules, optimizers and models tell."""
+"""Follows Megatron's schedules, optimizers and models in a running job."""
 
 from __future__ import annotations
 

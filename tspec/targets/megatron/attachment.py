@@ -75,7 +75,9 @@ class Attachment:
         self._tell(learn)
 
     def step_begin(self, i: int) -> None:
-        """Step `i` begins, before gradients are cleared. The first is 1, or what follows the checkpoint's."""
+        """Step `i` begins, before gradients are cleared. The first is 1, or the one after the
+        checkpoint's.
+        """
         from tspec.runtime.live.steps import StepAnnotated
 
         self._tell(lambda job: job.do(StepAnnotated(i)))
@@ -113,7 +115,9 @@ class Attachment:
         self._tell(over)
 
     def close(self) -> None:
-        """End: what was found is summed up on standard error. An exception under way is no normal end."""
+        """Stop checking, and print the summary on standard error. An exception that is being raised
+        is no normal end.
+        """
         installed, self._installed = self._installed, None
         if installed is not None:
             installed.__exit__(*sys.exc_info())

@@ -23,7 +23,9 @@ def know(job: FollowedJob, config: Any) -> None:
 
 
 def know_batch(job: FollowedJob, schedule: Mapping[str, Any]) -> None:
-    """Take `global_batch_size` from the arguments of a schedule: what all ranks train on in a step."""
+    """Set `global_batch_size`, the number of samples of all ranks in a step, from the arguments of
+    a schedule.
+    """
     state: Any = sys.modules.get(STATE)
     count, size = schedule.get("num_microbatches"), schedule.get("micro_batch_size")
     if state is not None and isinstance(count, int) and isinstance(size, int):

@@ -64,7 +64,8 @@ def place_of(chunk: Any) -> ChunkPlace:
     experts = (config.num_moe_experts or 0) // config.expert_model_parallel_size
     tied = bool(getattr(chunk, "share_embeddings_and_output_weights", False))
     copied = tied and not getattr(chunk, "pre_process", True)
-    # A stage's last chunk is called as the whole model is: on the last stage it makes what that makes.
+    # A stage's last chunk has the name of the full model: on the last stage, it produces the
+    # model's output.
     virtual = config.virtual_pipeline_model_parallel_size or 1
     number = getattr(chunk, "vp_stage", None)
     inner = number is not None and number < virtual - 1
@@ -73,7 +74,7 @@ def place_of(chunk: Any) -> ChunkPlace:
 
 
 def misnumbered(chunk: Any, place: ChunkPlace) -> Iterator[str]:
-    """Messages about layers whose `layer_number`, from 1, differs from that of their place."""
+    """Messages about layers whose `layer_number`, from 1, differs from their place."""
     layers = _layers(chunk)
     for index, layer in enumerate(() if layers is None else layers.values()):
         said, expected = getattr(layer, "layer_number", None), place.layer + index + 1
@@ -125,7 +126,9 @@ def _layers(chunk: nn.Module) -> dict[str, nn.Module] | None:
 
 
 def _rank(chunk: Any, axis: str) -> int:
-    """This process's place on an axis: of the chunk's own groups, else of Megatron's; 0 if there is none."""
+    """This process's coordinate on an axis, from the chunk's own groups, else from Megatron's; 0 if
+    there is none.
+    """
     group = getattr(getattr(chunk, "pg_collection", None), axis, None)
     if group is not None:
         return int(group.rank())

@@ -34,10 +34,10 @@ class ShardedFields:
                 self._sharding.add(each)
 
     def column(self, kind: str, name: str, things: Mapping[str, Any]) -> Mapping[str, Any]:
-        """One field of parameters or of modules; nothing if it is none of Megatron's.
+        """One field of parameters or of modules; empty if the field is not Megatron's.
 
-        The optimizer's own copies, which no module holds, have none but `replicas`: this rank alone. Their names are
-        numbers of the rank, so that they cannot be paired.
+        The optimizer's own copies, which no module holds, have only `replicas`: this rank alone.
+        Their names are numbers on the rank, so they cannot be paired.
         """
         if kind == "parameter":
             read = _OF_PARAMETERS.get(name)
@@ -61,7 +61,7 @@ class ShardedFields:
         return ranks_of(axes(parameter))
 
     def counted(self, parameter: torch.Tensor) -> bool:
-        """This rank is the first that holds a copy of the main gradient."""
+        """True if this rank is the first that holds a copy of the main gradient."""
         copies = ranks_of(axes(parameter, data_parallel=not self.sharded(parameter)))
         return copies[0] == dist.get_rank()
 
@@ -128,7 +128,7 @@ def cuts(parameter: torch.Tensor) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Into how many pieces a parameter is cut, along which of its dimensions and which axis of ranks."""
+    """The number of pieces into which a parameter is cut, the dimension, and the axis of ranks."""
 
     dimension: int
     pieces: int

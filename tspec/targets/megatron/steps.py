@@ -1,8 +1,8 @@
-"""Steps and micro-batches of a Megatron job, as its schedules and optimizers tell them.
+"""Follows steps and micro-batches of a Megatron job by its schedules and optimizers.
 
-A step begins where gradients are cleared or a schedule begins to train, and ends with the optimizer's `step`,
-also where that left the update out. A micro-batch has the number that the schedule gives it, in its forward pass
-and in its backward pass, which under 1F1B come apart.
+A step begins when gradients are cleared or a schedule begins to train. It ends with the optimizer's
+`step`, even if that skipped the update. A micro-batch has the number that the schedule gives it, in
+its forward pass and in its backward pass, which are apart under 1F1B.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Schedule:
         self._job = job
         self._training = False
         self._passed: dict[int, int] = {}
-        """Chunk -> how many forward passes it has made in this step."""
+        """Chunk -> the number of its forward passes in this step."""
         self._pending: dict[int, int] = {}
         """Output of a forward pass -> its micro-batch, until its backward pass."""
 
@@ -78,7 +78,7 @@ class Schedule:
         return number
 
     def made(self, output: Any, number: int | None) -> None:
-        """A forward pass has made what its backward pass will begin from."""
+        """A forward pass has produced the tensor from which its backward pass will begin."""
         if number is not None:
             self._pending[id(_single(output))] = number
 
