@@ -64,7 +64,9 @@ def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording])
 
 
 def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]) -> Blame:
-    """The code that made a tensor from others that are right; `judged` are kinds and names of tensors that are compared."""
+    """The code that computed a tensor from tensors that are right. `judged` are kinds and names of
+    the compared tensors.
+    """
     modules = calls.modules
     parent = _parent(name.name, modules)
     match name.kind:
@@ -84,7 +86,7 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
             parent = _parent(made, modules)
             took = list(_innermost(_takers((name.name, made), modules)))
             user = _user(made, modules)
-            # Else it came through the parent's output.
+            # Otherwise the gradient came through the parent's output.
             if not took and user == parent and ("output_grads", parent) not in judged:
                 took = list(_innermost(_takers((parent,), modules)))
             if took:  # one that the candidate gives another tensor hands back nothing

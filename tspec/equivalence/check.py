@@ -37,7 +37,7 @@ Launch = Callable[[SideRun, Path], Path]
 """Makes a run, as `launch` does."""
 
 DRILLED = 8
-"""So many wrong tensors are fetched in full."""
+"""The largest number of wrong tensors that are fetched in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def write_pieces(
     folder: Path,
     pieces: Iterable[Mapping[TensorName, Tensor]],
 ) -> None:
-    """Write what each rank of the candidate is to rewrite."""
+    """Write the tensors that each rank of the candidate is to replace."""
     ranks = names_of_ranks(trial, reference)
     for rank, (names, each) in enumerate(zip(ranks, pieces, strict=True)):
         write(folder, rank, Recording(names.beside_tensors(each), {}))

@@ -9,9 +9,11 @@ from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.recording import TensorName
 
 EXACTLY = 30
-"""A factor equals the one left by clipping if it is so many times nearer to that than to 1."""
+"""The least ratio of the factor's distance from 1 to its distance from the factor that clipping
+leaves. Then the two factors count as equal.
+"""
 ERRORS = 4
-"""So many standard errors may a norm be off that is estimated."""
+"""The largest error of an estimated norm, in standard errors."""
 
 
 def clipped(

@@ -22,7 +22,7 @@ from tspec.resolve.program.trials import Noise, Tolerance
 
 Tensors = Mapping[TensorName, Tensor]
 OUTLYING = 1000
-"""An input so many times as large as half of all inputs says nothing of their size."""
+"""The ratio to the median input from which on an input does not count for the size of inputs."""
 _MEANS = {"missing reduction": "so a reduction is missing", "stale": "so it was not updated"}
 """The faults of the code that evidence about replicas suggests."""
 
@@ -207,7 +207,8 @@ class Comparer:
                     found[", ".join(filter(None, (step, when)))] = tensor.double()
         return found
 
-    # --- what round-off amounts to ----------------------------------------------------------------
+    # --- round-off
+    # ----------------------------------------------------------------------------------
 
     def _limit(self, name: TensorName) -> float:
         """The tolerated Frobenius norm of the difference; of an estimated one with the errors of estimates."""
@@ -319,7 +320,9 @@ class Comparer:
         return tuple(self._reference[name].shape) if held is None else held.shape
 
     def _epsilon(self, name: TensorName) -> float:
-        """The epsilon of the tensor's dtype, 0 of whole numbers; of a buffer that of the coarsest output that it may be made from."""
+        """The epsilon of the tensor's dtype; 0 for integers. For a buffer, it is at least that of
+        the coarsest output in the step, from which the buffer may be computed.
+        """
         held = self._sketched.get(name)
         dtype = self._reference[name].dtype if held is None else getattr(torch, held.dtype)
         own = float(torch.finfo(dtype).eps) if dtype.is_floating_point else 0.0

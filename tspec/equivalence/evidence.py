@@ -15,7 +15,7 @@ FaultClass = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The kind of a fault as far as numbers tell, and what they tell; empty if nothing."""
+    """The suggested kind of a fault, and the evidence in words; empty if there is none."""
 
     suggests: FaultClass = "unknown"
     says: str = ""
@@ -25,7 +25,9 @@ class Evidence:
 
 NONE = Evidence()
 CLEARLY = 30
-"""So many times closer are the same numbers in another order: any two tensors of one distribution are somewhat closer when both are sorted."""
+"""The factor by which sorted tensors must be closer to count as a permutation. Any two tensors of
+one distribution are somewhat closer when sorted.
+"""
 
 
 def multiple(reference: Tensor, candidate: Tensor, limit: float) -> float | None:

@@ -16,7 +16,7 @@ from tspec.equivalence.recording import Recording, is_recorded, read
 
 CHILD = "tspec.equivalence.child"
 TOLD = 30
-"""So many lines of a run that failed are shown."""
+"""The number of last lines that are shown of a failed run."""
 GRACE = 10.0
 """Seconds that processes have to end after they were asked to."""
 

@@ -374,7 +374,7 @@ def _suspect(module: str, parts: Mapping[Blame, list[Wrong]]) -> Suspect:
     if module == EVERYWHERE and 2 * sum(each.suggests == evidence.suggests for each in known) < len(
         wrong
     ):
-        evidence = NONE  # it is that of a few
+        evidence = NONE  # it is the evidence of a few tensors only
     said = ", ".join(dict.fromkeys(each.part for each in parts))
     lines = tuple(dict.fromkeys(line for each in parts for line in each.lines))
     call = next(iter(parts)).call
@@ -382,7 +382,9 @@ def _suspect(module: str, parts: Mapping[Blame, list[Wrong]]) -> Suspect:
 
 
 def _strength(evidence: Evidence) -> int:
-    """Earlier numbers are exact; a missing reduction makes what else is seen."""
+    """The rank of the evidence, the strongest first: equal earlier numbers are exact, and a missing
+    reduction explains other evidence.
+    """
     order: tuple[FaultClass, ...] = ("stale", "missing reduction")
     return order.index(evidence.suggests) if evidence.suggests in order else len(order)
 

@@ -1,4 +1,4 @@
-"""The full tensor from the pieces of all ranks, and what does not fit together."""
+"""Builds the full tensor from the pieces of all ranks, and reports pieces that do not fit together."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _holes(full: tuple[int, ...], held: Tensor) -> Iterator[MergeFault]:
 
 
 def _elements(full: tuple[int, ...], chosen: Tensor) -> str:
-    """The first of some elements, and how many there are besides."""
+    """The first of some elements, and the number of others."""
     first = torch.unravel_index(chosen.nonzero()[0, 0], full)
     others = int(chosen.sum()) - 1
     index = f"element ({', '.join(str(int(each)) for each in first)})"

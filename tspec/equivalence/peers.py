@@ -1,8 +1,10 @@
-"""The other ranks of a run that nobody watches from outside: a process that waits for one that is gone, or for ever, ends itself.
+"""Watches the other ranks of a run without an outside observer. A process that waits for a rank
+that is gone, or too long, ends itself.
 
-Where a scheduler starts the ranks, a rank whose peer was killed waits in a collective until the time limit of its process
-group. So each holds a lock on a file beside its recording as long as it lives, which the system gives back however it
-ends, and looks whether the others still hold theirs.
+If a scheduler starts the ranks, a rank whose peer was killed waits in a collective until the
+timeout of its process group. So each rank holds a lock on a file beside its recording. The system
+releases the lock when the process ends, in any way. Each rank checks that the others still hold
+theirs.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ from tspec.equivalence.recording import is_recorded
 from tspec.runtime.say import say
 
 GONE = 3
-"""A rank is gone that did not hold its lock at so many looks: a file may be made and not locked yet, or a recording not seen yet."""
+"""The number of consecutive checks without its lock after which a rank is gone. A file may exist
+and not be locked yet, or a recording may not be visible yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """A rank of a run, the folder of all recordings, and for how many seconds no rank may come further."""
+    """A rank of a run, the folder of all recordings, and the seconds without progress of any rank
+    after which the run ends.
+    """
 
     folder: Path
     rank: int
@@ -82,7 +88,9 @@ def _look(
 
 
 def _said(peers: Peers, why: str) -> Sequence[str]:
-    """The lines of a rank that ends: why, and what each rank recorded last, of this one also where it is."""
+    """The lines of a rank that ends: the reason, the last record of each rank, and this rank's own
+    position.
+    """
     lines = [f"rank {peers.rank} ends: {why}"]
     for rank, last in enumerate(last_records(peers.folder, peers.world)):
         at = "recorded nothing" if last is None else f"last at {last.reached}"

@@ -54,7 +54,7 @@ def merge_by_layout(
         if not losses:
             return Merged(None, (MergeFault("missing", "no rank recorded it"),))
         return Merged(torch.stack(losses).mean(0))
-    if name.kind == "gradient_norms":  # that of all pieces, on each rank
+    if name.kind == "gradient_norms":  # the norm over all pieces, which each rank holds
         return merge(full, [Piece(rank, whole(full), each) for rank, each in enumerate(held)])
     try:
         pieces = pieces_of(trial, name, full, summand)

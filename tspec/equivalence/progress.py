@@ -1,5 +1,5 @@
-"""The progress of each rank of a run, in files beside its recording, to tell which ranks wait for
-which.
+"""The progress of each rank of a run, in files beside its recording, to find the ranks that wait
+for each other.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOOKED = 1.0
-"""Most seconds between two looks at the progress of ranks."""
+"""The largest number of seconds between two checks of the ranks' progress."""
 LONGEST = 400
 """Bytes of a place; it is written over the one before."""
 ANSWER = 1.0
 """Seconds that a process has to write its stack when asked."""
 STALLED = 600.0
-"""A run ends if no rank has come further for so many seconds. Until each has recorded something it has as many at least."""
+"""The seconds without progress of any rank after which a run ends. This is also the least limit
+until each rank has recorded something.
+"""
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>\S+)')
 _Call = tuple[str, int, str]
 """File, line and function of a frame."""
 _INSTALLED = (sysconfig.get_path("stdlib"), str(Path(__file__).resolve().parents[1]))
-"""Folders with code that is not the user's, as Python's and that of this package."""
+"""Folders with code that is not the user's: those of Python and of this package."""
 _PACKAGES = {"site-packages", "dist-packages"}
 
 
 class Progress:
-    """The file of one rank: its process, and the place that it reached last."""
+    """The file of one rank: its process, and the last place that it reached."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         self._file = _file(folder, rank)

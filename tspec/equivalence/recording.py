@@ -115,7 +115,9 @@ class ModuleCall:
     gives_back: str = ""
 
     def number(self, call: int) -> ModuleCall:
-        """This call as the one of a number within the micro-batch, from 0 on: from its own line, if that is known."""
+        """This call as the one with a given number within the micro-batch, from 0. It has its own
+        line, if that is known.
+        """
         later = self.again[call - 1 : call] if call else (self.called,)
         return replace(self, called=later[0] if later else "")
 
@@ -228,7 +230,7 @@ def is_recorded(folder: Path, rank: int) -> bool:
 
 
 ALIGNED = 16
-"""Each tensor begins at a multiple of so many bytes, as views of any dtype need it."""
+"""The alignment of each tensor in bytes, as views of any dtype need it."""
 
 
 def _mapped(file: Path, size: int, writes: bool) -> Tensor:

@@ -33,7 +33,7 @@ from tspec.equivalence.generator import bits, key
 NUMBERS = 512
 """Numbers of a sketch: a power of 2."""
 BLOCKS = 4
-"""So many times each element is in a sketch: the root is exact."""
+"""The number of times that each element is in a sketch. Its square root is exact."""
 ROW = 16
 """Elements with one draw: 16 signs and, for 4 blocks, 4 * 7 bits of places are in 64 random bits."""
 CERTAINTY = 4.0
@@ -51,7 +51,9 @@ def length(full: tuple[int, ...]) -> int:
 
 
 def standard_error(full: tuple[int, ...]) -> float:
-    """The relative standard error of a norm that is estimated from a sketch, at most: half that of its square."""
+    """An upper bound of the relative standard error of a norm estimated from a sketch: half that of
+    its square.
+    """
     if prod(full) <= NUMBERS:
         return 0.0
     return sqrt(2 / NUMBERS * (1 + (BLOCKS - 1) / _BLOCK)) / 2
@@ -63,7 +65,7 @@ def margin(full: tuple[int, ...]) -> float:
 
 
 def rounding(full: tuple[int, ...]) -> float:
-    """The relative distance of sketches of one tensor that follows from other orders of summation."""
+    """The relative distance of sketches of one tensor under different orders of summation."""
     return torch.finfo(torch.float64).eps * max(1.0, sqrt(BLOCKS * prod(full) / NUMBERS))
 
 

@@ -83,11 +83,13 @@ def first_stage(trial: Trial) -> tuple[int, ...]:
 
 
 def _holder(trial: Trial, name: TensorName, stages: Sequence[Recording]) -> int | None:
-    """The first rank that has a tensor rightly; None if it is none of a run on one rank."""
+    """The first rank whose recording of a tensor is valid; None if a run on one rank has no such
+    tensor.
+    """
     has = [rank for rank, each in enumerate(stages) if name in each.tensors]
     if any(_is_inner_chunk(name, stages[rank]) for rank in has):
         return None
-    if name.kind == "input_grads":  # what another stage sent is no input of the run
+    if name.kind == "input_grads":  # a tensor sent by another stage is no input of the run
         named = stages_of(trial.layout, name.module)
         begins = not named or any((each.number, each.chunk) == (0, 0) for each in named)
         return next((rank for rank in has if begins and rank in first_stage(trial)), None)

@@ -63,7 +63,9 @@ def _scaled(one: Allowed, factor: Allowed, by: float) -> Allowed:
 
 
 def epsilon(dtype: str) -> float:
-    """The relative distance of neighbouring numbers of a dtype near 1; 0 of one that is not floating."""
+    """The relative distance of neighbouring numbers of a dtype near 1; 0 for a dtype that is not
+    floating.
+    """
     of = getattr(torch, dtype)
     return float(torch.finfo(of).eps) if of.is_floating_point else 0.0
 

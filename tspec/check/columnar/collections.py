@@ -74,7 +74,7 @@ def subjects(scope: QueryScope, kind: str, frame: Frame) -> Cell:
 
 
 def _listed(scope: QueryScope, query: str, known: str, shape: Shape) -> tuple[str, str]:
-    """The lists `l` of a query by `i`, empty where there is none but the whole is known."""
+    """The lists `l` of a query by `i`: empty for a known collection without elements."""
     made = scope.facts.table(query)
     value, present = scope.relation.joined(
         f"LEFT JOIN {made} s ON s.i = r.{scope.relation.key}",

@@ -129,7 +129,7 @@ def _columns(rule: Rule, made: Instances) -> dict[str, str]:
 
 
 def _shown(rule: Rule, scope: QueryScope) -> tuple[tuple[ShownValue, Cell], ...]:
-    """The values that a finding shows; what cannot be read alone is left out."""
+    """The values that a finding shows. A value that cannot be read alone is left out."""
     found = []
     for each in reads(rule):
         try:

@@ -127,7 +127,7 @@ class Facts:
         return list(self.con.execute(query).fetchall())
 
     def forget(self, window: Window) -> None:
-        """Read what windows say anew: the query that read it failed."""
+        """Read a window's values anew, since the query that read them failed."""
         self.cache.pop(("outer", window), None)
 
     def part(self, key: Key) -> str:
@@ -178,7 +178,9 @@ def _together(streams: Sequence[tuple[int, Any]]) -> Any:
 
 
 def load(trace: Path | str | Trace, features: Collection[str]) -> LoadedTrace:
-    """Read a trace; of tensors only the features asked for. Raises TraceError for a folder that is none."""
+    """Read a trace; for tensors, only the requested features. Raises TraceError for a folder that
+    is no trace.
+    """
     if isinstance(trace, Trace):
         from tspec.trace.write import table
 

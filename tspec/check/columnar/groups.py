@@ -25,7 +25,9 @@ NONE = "[]::BIGINT[]"
 
 
 def of_rows(rule: Rule, scope: QueryScope) -> tuple[str, str]:
-    """Columns: the ranks of each row's group in order (or the rank alone), and whether there is none."""
+    """Columns: the ranks of each row's group in order (or the rank alone), and whether the row has
+    no group.
+    """
     relation = scope.relation
     if not rule.across:
         return relation.column("[rank]"), "false"

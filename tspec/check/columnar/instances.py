@@ -35,7 +35,9 @@ from tspec.resolve.program.rules import For, Rule
 from tspec.resolve.program.types import PASSING, holds_tensors
 
 LAST = Frame("l")
-"""Subjects are those that exist when the window closes; of one that is cut off, at the last record."""
+"""Subjects are those that exist when the window closes. If it is cut off, they are those at the
+last record.
+"""
 
 
 @dataclass(frozen=True, slots=True)

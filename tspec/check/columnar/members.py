@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 def with_others(rule: Rule, made: Instances) -> Instances:
-    """With columns for folds over members, and `lack_rank`, `lacking`, `unknown`, `why_unknown`, `have`:
+    """Add columns for folds over members, and for members without the instance.
 
-    the first rank that lacks the instance, how many do, how many cannot be known, and of the first of
-    these why, and how many ranks have it.
+    The latter are `lack_rank`, the first rank that lacks it; `lacking`, the number of such ranks;
+    `unknown`, the number of ranks for which this is unknown; `why_unknown`, the reason of the first
+    of these; and `have`, the number of ranks with the instance.
     """
     scope, relation = made.scope, made.scope.relation
     instance = relation.column(

@@ -16,7 +16,9 @@ COLLECTIVES = (
 
 
 def waiting(facts: Facts) -> Iterator[str]:
-    """For each collective that began and never ended: who waits, and where the other ranks are."""
+    """For each collective that began and never ended: the ranks that wait, and the places of the
+    other ranks.
+    """
     word = "string_split(event, '.')[-1]"
     rows = facts.ask(
         f"""WITH named AS (SELECT rank, c, e, event, {word} AS word, b_step AS step,

@@ -28,12 +28,14 @@ class Expression:
 
     @property
     def is_atom(self) -> bool:
-        """Nothing is computed: it is the name of a column, or a literal."""
+        """True if nothing is computed: the expression is the name of a column, or a literal."""
         return self.names <= {self.text}
 
 
 def expression(text: str) -> Expression:
-    """SQL with its names, as the engine's own lexer finds them; the name of a type, after `::`, is none of them."""
+    """SQL with its names, as the engine's own lexer finds them. The name of a type, after `::`, is
+    left out.
+    """
     import duckdb  # rules that are checked otherwise do without the engine
 
     whole, tokens = text.encode(), duckdb.tokenize(text)
@@ -71,7 +73,7 @@ class Relation:
         self._layers: list[str] = []
         """Queries, each over `BEFORE`, the layer below."""
         self._depths: dict[str, int] = {}
-        """Above how many layers a computed column is there."""
+        """Computed column -> the number of layers above which it exists."""
         self._pending: dict[str, str] = {}
         self._known: dict[str, str] = {}
         self._added: set[str] = set()

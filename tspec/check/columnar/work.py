@@ -112,7 +112,7 @@ def _decide(
 def _of_frame(
     together: Sequence[Rule], facts: Facts, evidence: bool
 ) -> Iterator[InstanceTable | UndecidedRule]:
-    """Rules of one frame are decided together, unless the engine stumbles over one of them."""
+    """Decide rules of one frame together, unless the engine fails on one of them."""
     import duckdb
 
     try:

@@ -70,7 +70,9 @@ class _SampleHistory:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A thing with state, and when it was there: `presence` says at each sample whether it is gone."""
+    """A thing with state, and the time of its existence: `presence` has for each sample whether the
+    thing is gone.
+    """
 
     kind: str
     name: str
@@ -120,7 +122,7 @@ class Timeline:
         self.last = _moment(last) if last is not None else None
 
     def value(self, kind: str, name: str, attribute: str, seq: int) -> Value:
-        """The value of a field at an instant: what was last sampled at or before it."""
+        """The value of a field at an instant: its last sample at or before it."""
         history = self._history(kind, name, attribute)
         return Missing.NOT_RECORDED if history is None else history.at(seq)
 

@@ -1,4 +1,5 @@
-"""The occurrences of a rule's window on one rank, before its filters are looked at.
+"""The occurrences of a rule's window on one rank, before filters apply.
+
 
 Page: "Time", on windows; "Instances", on thinning.
 """

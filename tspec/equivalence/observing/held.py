@@ -16,7 +16,9 @@ def held_here(tensor: Tensor) -> Tensor | None:
 
 
 def placed_as(whole: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient of a DTensor, cut as that is: it may still be a sum that the ranks owe, as that of a norm under sequence parallelism."""
+    """The gradient of a DTensor, redistributed to the tensor's own placements. It may still be a
+    pending sum, as that of a norm under sequence parallelism.
+    """
     placements = getattr(whole, "placements", None)
     if placements is None or getattr(gradient, "placements", placements) == placements:
         return gradient

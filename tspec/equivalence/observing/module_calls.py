@@ -1,4 +1,4 @@
-"""Calls of modules: what flows into them, out of them, and back through both as gradients."""
+"""Calls of modules: their inputs and outputs, and the gradients of both."""
 
 from __future__ import annotations
 

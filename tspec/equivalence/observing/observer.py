@@ -20,7 +20,9 @@ from tspec.runtime.edges import StateSource, WatchedCall
 
 
 class Observer:
-    """The sink of one process. It writes what it recorded when the steps are over, and ends the script."""
+    """The sink of one process. It writes its recording when the steps are over, and ends the
+    script.
+    """
 
     def __init__(self, orders: Orders, folder: Path, rank: int) -> None:
         self._orders = orders
@@ -57,7 +59,7 @@ class Observer:
                 self._optimizers.begins(call, source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
-        """A module returned, a schedule's forward pass, or what computed a norm."""
+        """A module, a schedule's forward pass, or the computation of a norm has returned."""
         if self._over:
             return
         match call.event:

@@ -27,7 +27,9 @@ class Optimizers:
         parameter.
         """
         self._updates: dict[Ref, frozenset[str]] = {}
-        """Optimizers that began an update -> their parameters; none of one that has another optimizer make it."""
+        """Optimizers that began an update -> their parameters. An optimizer that delegates its
+        update to another one has none.
+        """
         self._norms: list[Tensor] = []
         """Norms of gradients that were computed since the latest update."""
 

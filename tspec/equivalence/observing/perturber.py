@@ -1,4 +1,4 @@
-"""Changes what flows into the model by as much as round-off does."""
+"""Changes the inputs of the model by the size of round-off."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class PipelineStageAdapter:
     """
 
     def install(self, job: FollowedJob) -> None:
-        """Nothing is followed."""
+        """Nothing needs to be followed."""
 
     def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
         """The names within a stage, if this process has several."""

@@ -11,7 +11,9 @@ from tspec.equivalence.updates import spread
 
 
 class UpdateSizes:
-    """Records how large the update of each parameter was where its gradient was how large, which sketches do not tell."""
+    """Records the sizes of each parameter's update by the size of its gradient, which sketches do
+    not show.
+    """
 
     def __init__(self, orders: Orders, recorder: TensorRecorder) -> None:
         sketching = orders.sketching
