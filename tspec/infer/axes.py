@@ -45,7 +45,7 @@ def joined(parts: Iterable[frozenset[int]]) -> Partition:
 
 
 def _within(ranks: Partition, others: Iterable[Partition | None]) -> Iterable[frozenset[int]]:
-    """The groups of other axes that lie in one of these."""
+    """The groups of other axes that are subsets of one of these."""
     return (
         part for other in others for part in other or () if any(part <= group for group in ranks)
     )

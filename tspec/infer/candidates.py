@@ -17,9 +17,8 @@ class InferenceError(Exception):
 def resolve_each(
     blocks: Mapping[str, str], uses: Sequence[str]
 ) -> tuple[tuple[Rule, ...], dict[str, str]]:
-    """The rules of invariants by name, and the first error of each that does not resolve.
-
-    Raises InferenceError where the error lies in none of them.
+    """The rules of invariants by name, and the first error of each that does not resolve. Raises
+    InferenceError if the error lies in none of them.
     """
     from tspec.resolve import load_text
 

@@ -1,4 +1,6 @@
-"""From claims and their evidence to drafts: deduce a precondition, or say why there is none."""
+"""Turns claims and their evidence into drafts: deduces a precondition, or gives the reason why
+there is none.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,14 @@ from tspec.infer.heads import Claim
 from tspec.infer.preconditions import LEAST_SUPPORT, Condition, deduce
 
 LEAST_RUNS = 2
-"""A fact of one run must recur in another."""
+"""The least number of runs in which a fact that occurs once a run must recur."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A claim with its precondition, and how often it held (under it) and was broken (without it)."""
+    """A claim with its precondition, the number of instances in which it held (under the
+    precondition), and of those that violated it (without).
+    """
 
     claim: Claim
     when: str | None
@@ -110,7 +114,9 @@ def _words(text: str) -> str:
 
 
 def _least(claim: Claim) -> int:
-    """A run is seen once, an epoch seldom; all else must be seen more often."""
+    """The least number of instances in which a claim must hold. A window of the run occurs once, an
+    epoch seldom.
+    """
     window = claim.head.window or ""
     if window == "each run" or window.endswith(" once"):
         return LEAST_RUNS

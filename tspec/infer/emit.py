@@ -70,7 +70,7 @@ def name_all(drafts: Sequence[Draft]) -> dict[tuple[object, ...], str]:
 
 
 def name_of(draft: Draft) -> str:
-    """Words of the claim, of where it is looked at, and of its condition, as far as there is room."""
+    """A name from words of the claim, its window and its condition, as far as there is room."""
     if draft.claim.name is not None:
         return draft.claim.name
     head = draft.claim.head

@@ -77,7 +77,7 @@ def unsampled(when: str | None) -> str | None:
 
 
 def header(module: str, uses: Sequence[str]) -> list[str]:
-    """The lines at the top of a file: the newest edition, the module, and what it uses."""
+    """The lines at the top of a file: the newest edition, the module, and the modules that it uses."""
     return [f"edition {NEWEST}", f"module {module}", *(f"use {use}" for use in uses)]
 
 

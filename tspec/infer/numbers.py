@@ -1,4 +1,6 @@
-"""The numbers of recorded runs that drafts may bound: the loss of each step, and what models and losses are given."""
+"""The numbers of recorded runs that drafts may bound: the loss of each step, and the inputs of
+models and losses.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class GivenTensor:
     event: str
     field: str
     item: int | None
-    """Its place, where the field is a list."""
+    """Its index, if the field is a list."""
     phase: str
     model: str | None
     """The name of the model that is called; None where the event calls none."""

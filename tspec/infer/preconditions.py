@@ -16,7 +16,9 @@ from dataclasses import dataclass
 MOST_CONDITIONS = 3
 MOST_ALTERNATIVES = 2
 LEAST_SUPPORT = 5
-"""An alternative of a disjunction must be seen that often, or it is a coincidence."""
+"""The least number of instances of an alternative of a disjunction. With fewer, it is a
+coincidence.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ def _meet(everything: int, conditions: Sequence[Condition]) -> int:
 
 
 def _exclude(violated: int, covering: Sequence[Condition]) -> tuple[list[Condition], int]:
-    """Few covering conditions that exclude as many violations as can be, and what they leave."""
+    """A few covering conditions that exclude as many violations as possible, and the violations
+    that remain.
+    """
     chosen: list[Condition] = []
     while violated and len(chosen) < MOST_CONDITIONS and covering:
         best = min(covering, key=lambda c: (violated & c.true).bit_count())

@@ -90,7 +90,9 @@ def _steps(rows: duckdb.DuckDBPyConnection) -> tuple[int, int]:
 def _events(
     rows: duckdb.DuckDBPyConnection, runs: int
 ) -> dict[str, tuple[int, frozenset[str], frozenset[str]]]:
-    """For each event of every run: how many calls, its recorded fields, and those that are floats' tensors."""
+    """For each event of every run: the number of its calls, its recorded fields, and those that are
+    floating tensors.
+    """
     counted = _ask(
         rows,
         f"""SELECT what, count(*) FROM facts WHERE tag = 'begin' AND place = 0
@@ -131,7 +133,7 @@ def _sampled(rows: duckdb.DuckDBPyConnection, runs: int) -> dict[str, frozenset[
 
 
 def _axes(rows: duckdb.DuckDBPyConnection, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """The axes that drafts are to speak of, in the vocabulary's order."""
+    """The axes that drafts may name, in the vocabulary's order."""
     seen: dict[str, dict[int, Partition]] = {"world": {}}
     for run, ranks in _ask(rows, "SELECT run, list(DISTINCT rank) FROM facts GROUP BY run"):
         seen["world"][run] = joined([frozenset(ranks)])

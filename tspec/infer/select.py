@@ -16,7 +16,9 @@ MOST_SHOWN = 80
 
 
 def reduce_sequences(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-    """Drop `A before C` where `A before B` and `B before C` are there and B is in every step that has C."""
+    """Drop `A before C` if there are `A before B` and `B before C`, and B is in every step that has
+    C.
+    """
     pairs = {
         tuple(d.claim.expect.split(" before ")): d for d in drafts if d.claim.relation == "sequence"
     }

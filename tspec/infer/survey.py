@@ -19,7 +19,7 @@ from tspec.resolve.program.types import (
 )
 
 RARE = 4.0
-"""An event of at most so many calls a step is a landmark of the training loop; others are its texture."""
+"""The largest number of calls in a step of an event that is a landmark of the training loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Survey:
     events: tuple[SeenEvent, ...]
     kinds: tuple[SeenKind, ...]
     axes: tuple[str, ...]
-    """Axes with at least two ranks in some run; a run on one rank says nothing of them."""
+    """Axes with at least two ranks in some run. A run on one rank tells nothing about them."""
     classes: tuple[str, ...]
     """`torch.nn` classes of modules that have parameters."""
     ambient: frozenset[str]

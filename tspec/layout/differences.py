@@ -35,7 +35,7 @@ compared one by one.
 """
 
 FACTORS = (1, 2, 3)
-"""Meshes are compared with axes so many times as large."""
+"""The factors by which the axes of meshes are multiplied for a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _tensors(old: LayoutDeclaration, new: LayoutDeclaration) -> Iterator[tuple[T
 def _settings(
     old: LayoutDeclaration, new: LayoutDeclaration
 ) -> tuple[Mapping[str, int], ...] | None:
-    """Values of flags and axes that tell all conditions apart; None if there are too many."""
+    """Values of flags and axes that distinguish all conditions; None if there are too many."""
     values: dict[str, set[int]] = {}
     numbers: set[int] = {1, 2}
     for place in (*old.placements, *new.placements):

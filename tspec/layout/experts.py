@@ -29,10 +29,12 @@ def expert_of(
     dimensions: int,
     known: Mapping[str, int],
 ) -> Expert | None:
-    """The expert whose tensor has a name and so many dimensions, as `mlp.experts.3.fc1.weight`; None if it is none's.
+    """The expert that a tensor belongs to, by its name (`mlp.experts.3.fc1.weight`) and its number
+    of dimensions. None if it belongs to none.
 
-    The layout has a place for the tensor of all of them, `mlp.experts.fc1.weight`, which has one dimension more and comes before one for
-    the tensor itself. megatron-core calls the expert `mlp.experts.local_experts.3`.
+    The layout has a placement for the tensor of all experts, `mlp.experts.fc1.weight`. That tensor
+    has one dimension more, and its placement comes before one for the tensor itself. megatron-core
+    names the expert `mlp.experts.local_experts.3`.
     """
     own = placement_of(layout, kind, name, known)
     for each in _experts(name):

@@ -161,7 +161,7 @@ def _product(outer: StridedBlocks, inner: Indices) -> Iterator[StridedBlocks]:
 
 
 def _joined(runs: tuple[StridedBlocks, ...]) -> tuple[StridedBlocks, ...]:
-    """Runs of one block each that follow on one another, as one."""
+    """Consecutive runs of one block each, joined to one."""
     found: list[StridedBlocks] = []
     for run in runs:
         last = found[-1] if found else None

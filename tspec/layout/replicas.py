@@ -1,4 +1,4 @@
-"""Over which axes ranks hold the same piece of a tensor, and whether the layout says so."""
+"""The axes over which ranks hold the same piece of a tensor, and whether the layout declares it."""
 
 from __future__ import annotations
 

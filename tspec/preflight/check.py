@@ -422,7 +422,7 @@ def _as_in(layout: LayoutDeclaration, facts: RankFacts) -> dict[str, str]:
 
 
 def _strides(axes: Axes) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Each axis of several ranks, with its size and how far apart its ranks are."""
+    """Each axis with several ranks, its size, and the distance of neighbouring ranks on it."""
     stride = 1
     for axis, size in axes:
         if size > 1:

@@ -9,7 +9,8 @@ from typing import NoReturn
 
 
 def run(file: Path, rank: int, world: int, tensors: str, command: tuple[str, ...]) -> int:
-    """Run the script's first step and write what it showed; the script's own exit status.
+    """Run the script's first step and write its facts. Returns the script's own exit status.
+
 
     `tensors` are `fake` or `real`.
     """

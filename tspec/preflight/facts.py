@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 Axes = tuple[tuple[str, int], ...]
-"""Axes and how many ranks each has, the axis that changes fastest first."""
+"""Axes with their numbers of ranks, the axis that changes fastest first."""
 
 Block = tuple[tuple[int, ...], tuple[int, ...]]
 """Offset in the full tensor, and shape."""
@@ -145,7 +145,7 @@ class RankFacts:
 
     @staticmethod
     def read(file: Path) -> RankFacts:
-        """Read what was written."""
+        """Read the facts that `write` wrote."""
         said: dict[str, Any] = _frozen(json.loads(file.read_text(encoding="utf-8")))
         return RankFacts(
             **{

@@ -13,7 +13,7 @@ from tspec.preflight.facts import RankFacts
 
 CHILD = "tspec.preflight.child"
 SHOWN = 20
-"""So many last lines are shown of a script that ended without a traceback."""
+"""The number of last lines that are shown of a script that ended without a traceback."""
 
 
 class DryRunFailed(Exception):

@@ -51,7 +51,7 @@ AT_MOST = "activations at most"
 
 
 class DryRunSink:
-    """The sink of a dry run. It writes what it saw when the first step is over, and ends the script."""
+    """The sink of a dry run. It writes its facts when the first step is over, and ends the script."""
 
     def __init__(self, file: Path, rank: int, world: int) -> None:
         self._file = file
@@ -72,7 +72,7 @@ class DryRunSink:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Follow collectives, what autograd saves, and the states of optimizers."""
+        """Follow collectives, the tensors that autograd saves, and the states of optimizers."""
         states = register_optimizer_step_post_hook(self._updated)
         try:
             with (
@@ -196,7 +196,7 @@ class DryRunSink:
 
 
 def _parameters(source: StateSource) -> dict[str, Tensor]:
-    """The parameters that are there, by canonical name."""
+    """The existing parameters, by canonical name."""
     found = source.fields("parameter", "data").items()
     return {name: tensor for name, tensor in found if isinstance(tensor, Tensor)}
 

@@ -39,7 +39,7 @@ class Collectives:
         self._in_library = False
 
     def clear(self) -> None:
-        """Forget what was."""
+        """Drop all that was recorded."""
         for each in (self._calls, self._elements, self._owned, self._direct):
             each.clear()
         self.summands.clear()
@@ -97,7 +97,8 @@ class Collectives:
         self._calls[key] += 1
         self._elements[key] += elements
 
-    # --- what was found -------------------------------------------------------------------------
+    # --- results
+    # ------------------------------------------------------------------------------------
 
     def calls(self) -> tuple[Collective, ...]:
         """The collectives, in the order of their first calls."""
@@ -172,7 +173,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _stand_in(dtype: torch.dtype) -> complex | bool:
-    """The number that a script reads where there is none: 1."""
+    """The number 1, which a script reads from a fake tensor without data."""
     if dtype == torch.bool:
         return True
     return 1.0 if dtype.is_floating_point else 1

@@ -54,12 +54,12 @@ class Summands:
         self._held: dict[int, _Held] = {}
 
     def know(self, parameters: Mapping[str, Tensor]) -> None:
-        """These are the parameters, by canonical name."""
+        """Set the parameters, by canonical name."""
         locals_ = {name: _local(each) for name, each in parameters.items()}
         self._weights = {_storage(each)._cdata: (name, each) for name, each in locals_.items()}
 
     def clear(self) -> None:
-        """Forget what was."""
+        """Drop all that was recorded."""
         self._held.clear()
 
     def made(self, func: Any, name: str, arguments: Sequence[Any], result: Any) -> None:

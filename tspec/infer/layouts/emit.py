@@ -1,4 +1,6 @@
-"""The draft of a layout as a spec file: mesh, sizes, places, stages, and what was not found."""
+"""The draft of a layout as a spec file: mesh, sizes, places, stages, and tensors whose cut was not
+found.
+"""
 
 from __future__ import annotations
 

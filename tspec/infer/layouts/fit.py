@@ -68,7 +68,7 @@ def _dimension(
     cut: Mapping[str, int],
     mesh: Mapping[str, int],
 ) -> Dimension | None:
-    """The first cut that gives what each rank holds."""
+    """The first cut that gives each rank the indices that it holds."""
     sizes = Sizes({}, mesh)
     numbers = next(iter(held.values()))
     parts = tuple(_runs(numbers))

@@ -29,7 +29,7 @@ NEAR = 0.1
 Adam may turn round-off in zero gradients into so much.
 """
 CLEARLY = 10
-"""So many times nearer than the next one is the cut that counts."""
+"""The factor by which the nearest cut must be nearer than the next one."""
 
 
 def nearest(name: str, whole: Tensor, held: Held, axes: Axes) -> ShardIndices | None:

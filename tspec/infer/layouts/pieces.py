@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from tspec.resolve.program.sharding import Axes
 
 Numbers = tuple[int, ...]
-"""The indices of one dimension, in the rank's order; from `full` on: padding."""
+"""The indices of one dimension, in the rank's order. Indices from `full` on are padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardIndices:
     """A tensor of shape `full`; `held` has for each rank the indices of each dimension.
 
-    A rank that has none of it is not in `held`. Over the axes of `partial` ranks hold summands.
-    `chunk` is the virtual stage of the first pipeline stage that has it. `note` says what was assumed.
-    `copies` are the names under which ranks of other stages hold it, with the stage and the chunk. A
-    tensor of experts is cut over the axes of experts.
+    A rank without a part of the tensor is not in `held`. Over the axes of `partial`, ranks hold
+    partial sums. `chunk` is the virtual stage of the first pipeline stage that holds the tensor.
+    `note` states the assumptions. `copies` are the names under which ranks of other stages hold it,
+    with the stage and the chunk. A tensor of experts is sharded over the axes of experts.
     """
 
     name: str
@@ -33,7 +33,9 @@ class ShardIndices:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A tensor whose cut was not found, or so many of several layers or experts, where `*` stands for numbers."""
+    """A tensor whose cut was not found. `tensors` counts those of several layers or experts; `*` in
+    their name stands for numbers.
+    """
 
     name: str
     why: str

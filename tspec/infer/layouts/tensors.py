@@ -1,4 +1,4 @@
-"""From data: the indices of a one-device run's tensor that reproduce what each rank holds of it."""
+"""Finds from data the indices of a one-device run's tensor that reproduce each rank's part of it."""
 
 from __future__ import annotations
 

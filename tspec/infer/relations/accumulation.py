@@ -34,7 +34,9 @@ def _distinct(survey: Survey) -> tuple[Claim, ...]:
 
 
 def _averaged(survey: Survey) -> tuple[Claim, ...]:
-    """The first loss of a step, as the criterion gave it, beside what `backward` is called on."""
+    """A claim that the loss given to `backward`, times the number of passes, is the first loss that
+    the criterion computed in the step.
+    """
     loss = survey.event("cross_entropy")
     if loss is None or "loss" not in loss.fields or survey.event("optimizer.step") is None:
         return ()

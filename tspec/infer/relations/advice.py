@@ -20,7 +20,8 @@ from tspec.resources import shipped
 VOCABULARY = ("std.torch",)
 
 FOLLOW = "copies_follow_what_is_trained"
-"""Advice speaks of long runs only; with siblings there is something to compare short ones with."""
+"""Rules of advice that are about long runs only. With several runs, short ones can be compared too.
+"""
 STALE = (
     "A model that began as a copy of the trained one and no longer follows it answers as at the start: its average, or its"
     " target network, is never updated."
@@ -55,7 +56,9 @@ def _advised() -> tuple[Claim, ...]:
 
 
 def _is_a_setting(rule: Rule) -> bool:
-    """A threshold is an opinion on numbers, and a device one on where to run: siblings tell nothing of them."""
+    """True if the rule has a threshold, which is an opinion on numbers, or a device, which is a
+    choice of hardware. Other runs tell nothing about either.
+    """
     said = (*claimed(rule.expect), *(() if rule.when is None else (rule.when,)))
     return any(
         _is_threshold(each) or _reads_device(each) for part in said for each in expressions(part)

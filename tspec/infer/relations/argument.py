@@ -71,7 +71,9 @@ def _flag(event: SeenEvent, head: RuleHead, field: str, optional: bool) -> list[
 
 
 def _modes(event: SeenEvent, head: RuleHead, x: str, surprise: int) -> list[Claim]:
-    """In training, frequent calls are sampled. An evaluation may lie in any step."""
+    """Claims on the mode of a called module in each phase. In training, frequent calls are sampled.
+    An evaluation may lie in any step.
+    """
     return [
         Claim(
             "argument",

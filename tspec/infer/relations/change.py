@@ -16,7 +16,7 @@ from tspec.resolve.program.types import BOOL, TENSOR
 PATIENCE = "20 steps"
 
 DRAWN = ("generator",)
-"""Kinds whose state is random numbers: who draws, and when, is each program's own affair."""
+"""Kinds whose state is random numbers. Each program draws from them in its own way."""
 
 LOADING = "load_state_dict"
 """Loading changes nothing where the last epoch was the best, or a target was brought into line before: in another run it does."""

@@ -26,7 +26,7 @@ BATCHES = {
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Claims across each axis, and on who holds what."""
+    """Claims across each axis, and on membership in models and optimizers."""
     claims: list[Claim] = []
     for axis in survey.axes:
         for kind in survey.kinds:

@@ -17,9 +17,9 @@ from tspec.infer.survey import Survey
 OVER = 10
 """The number of steps over which losses are averaged. Losses of single batches scatter."""
 FIRST = 3
-"""Steps whose loss is that of the first weights."""
+"""The number of steps whose loss is that of the initial weights."""
 LEAST_STEPS = 40
-"""Shorter runs say little of how a loss comes down."""
+"""The least number of steps of a run. Shorter runs tell little about the decrease of a loss."""
 APART = 2.0
 """The allowed distance of a run from sibling runs, relative to the distance between two of these.
 """

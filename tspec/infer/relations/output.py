@@ -1,4 +1,4 @@
-"""*Output*: what calls of an event always give (TrainCheck, section 3.3, APIOutput)."""
+"""*Output*: the results that calls of an event always have (TrainCheck, section 3.3, APIOutput)."""
 
 from __future__ import annotations
 

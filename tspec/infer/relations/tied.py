@@ -7,7 +7,7 @@ from tspec.infer.survey import Survey
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """There are more names of parameters than parameters."""
+    """Claims, if there are more names of parameters than parameters."""
     kind = survey.kind("parameter")
     if kind is None or "names" not in kind.fields:
         return ()
