@@ -16,7 +16,7 @@ from tspec.source import Source
 from tspec.syntax.format import format_text
 
 ROUNDS = 20
-"""A fix may uncover another finding; no spec needs so many rounds."""
+"""The largest number of rounds. A fix may uncover another finding, but no spec needs so many."""
 
 Texts = Mapping[Path, str]
 Load = Callable[[Texts], Loaded]

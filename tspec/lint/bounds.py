@@ -78,7 +78,7 @@ def truth(compare: Compare) -> Truth | None:
     if left is None or right is None:
         return None
     if isinstance(compare.left, rules.Constant) and isinstance(compare.right, rules.Constant):
-        return None  # Nothing is read: somebody switches a part on and off.
+        return None  # The condition reads nothing: it switches a part on or off.
     nan = left.nan or right.nan
     if _surely(compare.op, left, right):
         return "but for nan" if nan and compare.op != "!=" else "always"

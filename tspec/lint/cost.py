@@ -41,7 +41,7 @@ class Cost:
 
 
 def cost_of(rule: Rule) -> Cost:
-    """The cost of one rule by itself; what other rules read too is computed once for all."""
+    """The cost of one rule by itself. Values that other rules read too are computed once for all."""
     cost = of_one_look(rule)
     share = often(rule)
     return Cost(cost.passes * share, cost.collectives * share, cost.reads)

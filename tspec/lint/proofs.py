@@ -1,6 +1,6 @@
 """Answers of z3 about the rules of a program, asked once for all lint rules.
 
-Most rules need no question: what can be decided by looking at the text is.
+Most rules need no question, as their text decides it.
 """
 
 from __future__ import annotations
@@ -140,7 +140,9 @@ def _kind(rule: Rule) -> Key:
 
 
 def _first_of_each_kind(found: Sequence[Rule]) -> list[Rule]:
-    """One rule stands for all before z3 that differ from it in numbers, texts, classes and events."""
+    """The first rule of each kind. It stands for all rules that differ from it in numbers, texts,
+    classes and events only.
+    """
     first: dict[Key, Rule] = {}
     for rule in found:
         first.setdefault(_kind(rule), rule)
@@ -148,7 +150,9 @@ def _first_of_each_kind(found: Sequence[Rule]) -> list[Rule]:
 
 
 def _for_all_of_a_kind(pairs: Iterable[Pair], found: Sequence[Rule]) -> Iterator[Pair]:
-    """The pairs, and for the others of the weaker rule's kind whether the stronger implies them too."""
+    """The pairs, and pairs of the same stronger rule with others of the weaker rule's kind that it
+    implies too.
+    """
     by_kind: dict[Key, list[Rule]] = {}
     for rule in found:
         by_kind.setdefault(_kind(rule), []).append(rule)

@@ -32,7 +32,9 @@ def shape_of(rule: Rule) -> RuleShape:
 
 
 def kind_of(rule: Rule) -> Key:
-    """The shape without texts, classes and events too: what rules that a program wrote have in common."""
+    """The shape without texts, classes and events too: the common form of rules that a program
+    wrote.
+    """
     return _ShapeReader(rule, coarse=True).rule(rule)
 
 
@@ -133,7 +135,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _numbers_equal(one: Expr, other: Expr) -> bool:
-    """Two expressions of one shape have the same numbers in them."""
+    """True if two expressions of one shape have the same numbers."""
     first, second = _ShapeReader(), _ShapeReader()
     first.key(one)
     second.key(other)

@@ -1,4 +1,6 @@
-"""The step in conditions: whether one reads it, and which windows come in the first step."""
+"""The step in conditions: whether a condition reads it, and the windows that come in the first
+step.
+"""
 
 from __future__ import annotations
 

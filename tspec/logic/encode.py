@@ -27,7 +27,7 @@ from tspec.resolve.program.walk import expressions
 from tspec.values import STEP_OF_RUN
 
 Leaf = tuple[Expr, bool]
-"""An expression that is read, and whether at the start of the window."""
+"""An expression that is read, and whether it is read at the start of the window."""
 
 ALWAYS = frozenset({"step", STEP_OF_RUN, "epoch", "microbatch", "phase", "rank"})
 """Context that is known at every instant."""

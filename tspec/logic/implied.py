@@ -225,7 +225,9 @@ def _window_covers(stronger: Window, weaker: Window) -> bool:
 
 
 def _subjects_cover(stronger: Rule, weaker: Rule) -> bool:
-    """The same subjects, or fewer by more filters. Under `across`, who lacks a subject would differ."""
+    """True if the subjects are the same, or fewer by more filters. Under `across`, the members that
+    lack a subject would differ.
+    """
     if stronger.subjects == weaker.subjects:
         return True
     if stronger.across or len(stronger.subjects) != len(weaker.subjects):

@@ -162,7 +162,9 @@ class Numbers:
         return z3.Not(z3.Or(z3.fpIsNaN(value, context), z3.fpIsInf(value, context)))
 
     def lemmas(self) -> list[z3.BoolRef]:
-        """NaN stays NaN; rounding is monotonic, so what holds between constants does between results."""
+        """Lemmas on unknown results: NaN stays NaN, and rounding is monotonic, so an order of
+        constants implies an order of results.
+        """
         found = list(self._nan)
         zero = self.sorts.number(0.0)
         for (_, x, small), (_, y, large) in _ordered_pairs(_with_plain(self._sums, (0.0, None))):
@@ -200,7 +202,8 @@ class Numbers:
 def _with_plain(
     terms: list[tuple[float, Any, Any]], *plain: tuple[float, Any]
 ) -> list[tuple[float, Any, Any]]:
-    """The terms, and for each unknown what it is with a constant that changes nothing, or nothing left.
+    """The terms, and for each unknown its results with constants that leave it unchanged, or turn
+    it to a constant.
 
     `plain`: constants with their result; None is the unknown itself.
     """

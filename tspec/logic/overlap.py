@@ -23,7 +23,7 @@ _OPERATORS = (
 
 
 def reads(conditions: Sequence[Expr]) -> Counter[Expr]:
-    """The reads of conditions, and how often each occurs."""
+    """The reads of conditions, and the number of times that each occurs."""
     return Counter(
         part
         for condition in conditions

@@ -1,4 +1,5 @@
-"""The step from which on a look-back can be known: no window lies before the first step.
+"""The first step at which a look-back can be known: no window lies before the first step.
+
 
 Only for windows that are steps; other windows may come several times in one.
 """

@@ -37,7 +37,9 @@ class Situation:
     claims: Mapping[Claim, bool | None]
     members: int
     returns: tuple[bool, ...]
-    """For each member, whether the window has an end, which a call has that returns."""
+    """For each member: true if the window has an end. The window of a call has one if the call
+    returns.
+    """
 
 
 @dataclass(frozen=True, slots=True)

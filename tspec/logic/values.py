@@ -21,7 +21,7 @@ class SubjectIdentity:
 
 
 class OpaqueValue(Enum):
-    """A value that is there and into which z3 does not look: a tensor, a list, a map."""
+    """A value that exists and that z3 does not analyse: a tensor, a list, a map."""
 
     SOMETHING = "present"
 

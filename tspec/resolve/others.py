@@ -59,7 +59,7 @@ def lower_others(scopes: Sequence[Scope], findings: Findings) -> OtherDeclaratio
     layouts: dict[_Key, LayoutDeclaration | None] = {}
     for node, scope in _all(nodes.Layout, scopes):
         known = near.named(meshes, scope), near.named(dims, scope)
-        # A faulty mesh counts as declared: nobody gets a second message that it is missing.
+        # A faulty mesh counts as declared, so that it is not reported as missing too.
         wrong = {name for names in known for name, value in names.items() if value is None}
         layouts[scope.unit.key, node.name.text] = (
             None

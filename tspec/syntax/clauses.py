@@ -1,4 +1,6 @@
-"""The order of the clauses of a block, how often each may occur, and which are required."""
+"""The clauses of a block: their order, the number of times that each may occur, and which are
+required.
+"""
 
 from __future__ import annotations
 

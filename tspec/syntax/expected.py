@@ -25,7 +25,7 @@ def texts(expected: Iterable[str]) -> list[str]:
 
 
 def describe(expected: frozenset[str]) -> str:
-    """`` a name, `,` or `}` ``: what would fit, the kinds of things before the single words."""
+    """`` a name, `,` or `}` ``: the tokens that would fit, kinds before single words."""
     kinds: list[str] = []
     words = set(texts(expected))
     if {"NAME", "FLOAT"} <= expected:

@@ -1,4 +1,4 @@
-"""Words of other languages, and what to write instead."""
+"""Words of other languages, and the text to write instead."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ CONSTANTS = ("false", "true")
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _NOT_A_NAME = r"\b(?![(\[]|\s*[.:])"
-"""After a keyword: what would make it a name."""
+"""The end of a keyword. Characters that would make it a name must not follow."""
 
 
 class TspecLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types

@@ -86,6 +86,6 @@ def _single(item: nodes.Node) -> bool:
 
 
 def _head(item: nodes.Node, source: Source) -> Span:
-    """The first line of an item, or what of it stands there."""
+    """The first line of an item, or the part of the item on it."""
     end = source.text.find("\n", item.span.start)
     return Span(item.span.start, min(item.span.end, end if end >= 0 else item.span.end))

@@ -21,7 +21,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Indent:
-    """Lines that begin inside of `body` begin so many columns further to the right."""
+    """Lines that begin inside of `body` are indented by this number of columns."""
 
     body: Doc
     by: int = 2
@@ -174,7 +174,9 @@ class _Page:
 
 
 def _until_line(doc: Doc, broken: bool) -> tuple[float, bool]:
-    """The columns of a document up to where its first line can end, and whether there it can."""
+    """The columns of a document up to the possible end of its first line, and whether the line can
+    end there.
+    """
     if isinstance(doc, str):
         return len(doc), False
     if isinstance(doc, Line):

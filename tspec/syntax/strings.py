@@ -32,7 +32,9 @@ def unquote(text: str) -> tuple[str, int | None]:
 
 
 def quote(value: str) -> str:
-    """A text between quotes; what cannot be seen, or turns the line around, is escaped."""
+    """A text between quotes. Invisible characters, and those that change the text direction, are
+    escaped.
+    """
     return f'"{"".join(map(_written, value))}"'
 
 

@@ -34,7 +34,7 @@ class Reference(Clause):
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Clause):
-    """`candidate { settings }`; what it leaves out is as in the mesh or the reference."""
+    """`candidate { settings }`; settings that it leaves out are as in the mesh or the reference."""
 
     settings: tuple[Setting, ...]
 
@@ -180,7 +180,7 @@ class Change(Node):
 
 @dataclass(frozen=True, slots=True)
 class RankScript(Node):
-    """`rank 1 { ... }`: what happens on these ranks only."""
+    """`rank 1 { ... }`: the events on these ranks only."""
 
     ranks: tuple[int, ...]
     inside: tuple[Happening | Change | RankScript, ...]

@@ -64,7 +64,7 @@ def _knows_its_variables(rule: Rule) -> bool:
 
 
 def _conditions(old: Rule, new: Rule, like: Rule) -> Iterator[_Aspect]:
-    """`when` is judged by how often it is due, `expect` by how often it is broken."""
+    """`when` is compared by how often it is due, `expect` by how often it is violated."""
     if old.when != like.when:
         bare = replace(old, expect=ALWAYS_BROKEN)
         alone = (bare, replace(bare, when=like.when))

@@ -24,7 +24,7 @@ Order = Literal["equivalent", "tightened", "loosened", "changed"]
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A tolerance as a sum: a number, and so many times each noise that it has."""
+    """A tolerance as a sum: a number, and a factor for each noise in it."""
 
     number: float
     noises: tuple[tuple[Noise, float], ...] = ()

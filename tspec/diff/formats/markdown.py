@@ -20,7 +20,7 @@ MARKS = {
     "milder action": "🔴", "other action": "🟠", "stricter action": "🟢",
     "made a draft": "🔴",
 }  # fmt: skip
-"""A mark for each kind of change, so that a reviewer sees what to look at first."""
+"""A mark for each kind of change, which shows a reviewer where to begin."""
 
 _MARKUP = re.compile(r"[!-/:-@\[-`{-~]")
 """ASCII punctuation, which may be written as character references."""

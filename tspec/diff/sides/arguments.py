@@ -22,7 +22,7 @@ DRIVER_ARGUMENTS = (7, 9)
 
 
 class WrongCall(Exception):
-    """The arguments do not say what to compare."""
+    """The arguments do not name two sides to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,8 @@ def from_driver(arguments: Sequence[str]) -> Sides:
 
 
 def sides_of(arguments: Sequence[str]) -> Sides:
-    """Two paths, each perhaps of a revision; two revisions; a revision against what lies in the folder.
-
-    Raises WrongCall, NoRevision and Unreadable.
+    """The two sides: two paths, each perhaps of a revision; two revisions; or a revision and the
+    working folder. Raises WrongCall, NoRevision and Unreadable.
     """
     first, *rest = arguments
     revisions = first.partition(":")[0]
@@ -99,7 +98,9 @@ def _is_revision(word: str) -> bool:
 
 
 def _range(word: str, paths: Sequence[str]) -> Sides:
-    """`A..B`, or `A...B`: what B did since it parted from A. Either may be left out: HEAD."""
+    """`A..B`, or `A...B`: the changes of B since its merge base with A. Either side may be left
+    out: HEAD.
+    """
     dots = "..." if "..." in word else ".."
     old, _, new = word.partition(dots)
     old, new = old or "HEAD", new or "HEAD"
@@ -176,7 +177,7 @@ def _files(folder: Path, wanted: Sequence[Path]) -> list[Path]:
 
 
 def _wrong_alike(problem: Unreadable, places: Sequence[tuple[Path, str, str]]) -> Iterator[Path]:
-    """Files with errors that are the same on both sides: what changed is not in them."""
+    """Files with the same errors on both sides. They contain no change."""
     for file in problem.files:
         for folder, _, _ in places:
             if Path(file).is_relative_to(folder):

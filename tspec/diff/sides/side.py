@@ -1,4 +1,6 @@
-"""One side of a comparison: a program that was loaded by itself, and what its files are called."""
+"""One side of a comparison: a program that was loaded by itself, and the displayed names of its
+files.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Side:
     program: Program = NOTHING
     units: tuple[Unit, ...] = ()
     shown: Mapping[str, str] = field(default_factory=dict)
-    """Path prefix -> what stands for it, where files lie in a folder that is soon gone."""
+    """Path prefix -> its displayed text, for files in a temporary folder."""
 
     def written(self, source: Source, span: Span) -> DeclarationText:
         """The canonical text and place of the declaration that stands at a span, or whose name does."""

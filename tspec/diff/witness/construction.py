@@ -139,7 +139,7 @@ class Construction:
         self._done[inner, where] = value
 
     def _offer(self, expr: Expr, value: Value, at: WindowEdge) -> None:
-        """Put a value unless one is there; of a condition, put its operands."""
+        """Put a value unless there is one already. For a condition, put its operands."""
         if (expr, at) in self._done:
             return
         if plain(expr.type) == types.BOOL and isinstance(value, bool):

@@ -35,9 +35,8 @@ TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class RuleRelation:
-    """A relation, with a witness for each direction in which the rules differ.
-
-    For an unknown relation, `bound` says what was proved.
+    """A relation, with a witness for each direction in which the rules differ. For an unknown
+    relation, `bound` is the proved part.
     """
 
     relation: Relation
@@ -176,7 +175,7 @@ def _simplest(pair: RulePair, side: Side, situation: Situation, seen: Attempt) -
 
 
 def _learn(pair: RulePair, side: Side, frames: Sequence[EvaluationContext]) -> None:
-    """Add to the formula what sums and products of these values are in IEEE arithmetic."""
+    """Add to the formula the IEEE results of sums and products of these values."""
     for member, frame in enumerate(frames):
         for each, rule in pair.rules.items():
             for expr in _reckoned(rule):

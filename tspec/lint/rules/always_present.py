@@ -43,7 +43,7 @@ def _may_be_absent(value: Expr) -> bool:
 
 
 def _written_as_changed(rule: Rule, span: Span) -> bool:
-    """`changed(x)` and names of lets stand for expressions that nobody wrote there."""
+    """`changed(x)` and names of lets stand for expressions that are not written there."""
     return not rule.source.slice(span).startswith("present")
 
 

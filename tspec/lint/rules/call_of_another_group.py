@@ -1,4 +1,4 @@
-"""TS0431: calls that belong to a group of their own, looked at across another one."""
+"""TS0431: calls that belong to a group of their own, read across another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TS0414: `expect a implies b` where `when a` would tell vacuous rules."""
+"""TS0414: `expect a implies b`, although `when a` would show vacuous instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TS0424: a rule over an epoch or a run that reads what every step makes anew."""
+"""TS0424: a rule over an epoch or a run that reads a value which every step computes anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TS0434: a `when` across ranks that reads what each rank has for itself."""
+"""TS0434: a `when` across ranks that reads a value local to each rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TS0422: a look at earlier instances where there is only one."""
+"""TS0422: a look-back at earlier instances of a rule that has only one."""
 
 from __future__ import annotations
 

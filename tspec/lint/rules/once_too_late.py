@@ -1,4 +1,4 @@
-"""TS0421: a rule that is looked at once, when its `when` is not yet true."""
+"""TS0421: a rule that is evaluated once, before its `when` can be true."""
 
 from __future__ import annotations
 

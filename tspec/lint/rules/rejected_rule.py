@@ -1,4 +1,4 @@
-"""TS0481: a draft that was rejected, and is there all the same."""
+"""TS0481: a draft that was rejected and is still in a file."""
 
 from __future__ import annotations
 

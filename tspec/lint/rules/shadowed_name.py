@@ -33,7 +33,7 @@ def _message(name: str, what: str) -> tuple[str, str]:
 
 
 def _known(file: Outline, checked: CheckedProgram) -> dict[str, str]:
-    """Names that stand alone in conditions, and what they are."""
+    """Names that stand alone in conditions, and their meaning."""
     seen = checked.program.vocabulary
     modules = visible(file, checked.by_module)
     found = {each.name: "context" for each in seen.context if each.module in modules}

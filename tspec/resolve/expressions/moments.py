@@ -56,7 +56,7 @@ def changed(value: rules.Expr, node: nodes.Expr) -> rules.Expr:
 
 
 def _need_window(node: nodes.Call, name: str, env: Environment) -> None:
-    """Refuse what compares the edges of a window at an instant, which has none."""
+    """Refuse an expression that compares the edges of a window at an instant, which has none."""
     if env.clause in ("for", "across", "window"):
         env.refuse("TS0150", f"`{name}` belongs in `when` or `expect`", node)
     window = env.window

@@ -158,7 +158,8 @@ def _both(left: nodes.Expr, right: nodes.Expr, env: Environment) -> tuple[rules.
     try:
         first = env.lower(left)
     except Refused:
-        # The right side may be wrong by itself; what needs the left's type cannot be judged.
+        # The right side may have errors of its own. Checks that need the left side's type are left
+        # out.
         if not is_bare(right, env):
             env.lower(right)
         raise

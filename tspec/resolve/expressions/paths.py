@@ -1,4 +1,6 @@
-"""Names and dotted names: what `p.grad`, `optimizer.step.lr`, `models` and `torch.nn.Linear` mean."""
+"""The meaning of names and dotted names: `p.grad`, `optimizer.step.lr`, `models` and
+`torch.nn.Linear`.
+"""
 
 from __future__ import annotations
 

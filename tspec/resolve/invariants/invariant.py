@@ -71,7 +71,8 @@ def _clauses(
             env = env.knowing(facts(when, True))
     except Refused:
         failed = True
-        # Its guards are not known: what they might have guarded is not held against `expect`.
+        # The guards are unknown, so values in `expect` that they might have guarded are not
+        # reported.
         env = env.trusting()
     try:
         if node.expect is not None:

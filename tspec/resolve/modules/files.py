@@ -22,7 +22,9 @@ _MODULE_LINE = re.compile(r"^[ \t]*module[ \t]+([\w.]+)", re.MULTILINE)
 _NOT_SPECS = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "venv"})
 _SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _MOST_FOLDERS = 5000
-"""A file outside of any project may lie in a home folder, which is not searched to its end."""
+"""The number of folders that are searched. A file outside of any project may lie in a large home
+folder.
+"""
 TESTS = ".test.tspec"
 """The ending of files that hold tests of the rules beside them."""
 _MARKS_OF_A_PROJECT = ("pyproject.toml", "tspec.toml", ".git")

@@ -1,4 +1,4 @@
-"""Reports in one file that remember whether anything was reported."""
+"""Reports diagnostics in one file, and remembers whether there were any."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tspec.source import Source
 from tspec.syntax import nodes
 
 SEPARATOR = " | "
-"""Between the events of one `calls(A, B)` in the name of its type."""
+"""Separates the events of one `calls(A, B)` in the name of its type."""
 
 
 LetKey: TypeAlias = tuple[str, str]
@@ -30,7 +30,7 @@ class LetBinding:
 
     @property
     def key(self) -> LetKey:
-        """Tells `let`s of one name in two files apart."""
+        """Distinguishes `let`s of one name in two files."""
         return self.unit.key, self.node.name.text
 
 

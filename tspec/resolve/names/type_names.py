@@ -1,4 +1,4 @@
-"""From a type as it is written to the type that it is, and what values each type's words are."""
+"""Resolves written types, and gives the values of each type's words."""
 
 from __future__ import annotations
 

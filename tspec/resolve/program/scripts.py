@@ -131,7 +131,7 @@ Statement = Set | SetContext | Mention | CallStatement | OnRanks
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Events in each of some steps, both ends included. Step 0 lies before the first one."""
+    """Events in each of some steps, both ends included. Step 0 precedes the first step."""
 
     first: int
     last: int

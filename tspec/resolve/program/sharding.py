@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tspec.resolve.program.rules import Expr
 
 Axes = tuple[tuple[str, int], ...]
-"""Axes and how many ranks each has, the axis that changes fastest first."""
+"""Axes with their numbers of ranks, the axis that changes fastest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Combined:
 Tolerance = Number | Ulp | Relative | Absolute | Noise | Combined
 
 DEFAULT_SAMPLES = 3
-"""Perturbed runs of the reference where `noise` does not say how many."""
+"""The number of perturbed runs of the reference if `noise` gives none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""`test`: the rules that it names, and what happens in its script."""
+"""`test`: the rules that it names, and the events of its script."""

@@ -183,7 +183,7 @@ def _cuts(found: Sequence[nodes.Split]) -> tuple[Split, ...]:
 
 
 def _dimension(node: nodes.Dimension, layout: _Layout) -> tuple[Dimension, int | None]:
-    """A dimension, and its size where it is known; what does not come out even is reported."""
+    """A dimension, and its size if it is known. A size that is not divisible is reported."""
     value, size = _size(node.size, layout)
     factors = [_term(each, layout, axes=True) for each in node.padding]
     if node.padding and any(_splits(node.size)):

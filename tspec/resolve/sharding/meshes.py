@@ -1,4 +1,4 @@
-"""`mesh` and `dims`: how ranks are numbered, and how large things are."""
+"""`mesh` and `dims`: the numbering of ranks, and the sizes of dimensions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def lower_mesh(node: nodes.Mesh, scope: Scope, findings: Findings) -> MeshDeclar
 
 
 def _stride(axes: Axes, name: str) -> tuple[int, int] | None:
-    """An axis's size, and how many ranks lie between two that are neighbours on it."""
+    """An axis's size, and the distance of neighbouring ranks on it."""
     stride = 1
     for axis, size in axes:
         if axis == name:
