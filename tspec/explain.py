@@ -7,7 +7,7 @@ from tspec.resources import PACKAGE
 
 
 class UnknownCode(ValueError):
-    """There is no such code; the message says which one may have been meant."""
+    """There is no such code. The message suggests the code that may have been meant."""
 
 
 def codes() -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""Files that commands write: what stands in the way is known before the work, and a file is replaced as a whole."""
+"""Files that commands write. Obstacles are found before the work, and a file is replaced as a
+whole.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def write(file: Path, text: str) -> None:
         with draft.open("x", encoding="utf-8", errors="backslashreplace") as out:
             out.write(text)
             out.flush()
-            # Some file systems say only now that they are full.
+            # Some file systems report only here that they are full.
             os.fsync(out.fileno())
         if target.exists():
             shutil.copymode(target, draft)

@@ -8,14 +8,14 @@ from textwrap import fill
 
 @dataclass(frozen=True, slots=True)
 class FoldedLine:
-    """A line that is folded to the width of a screen: what follows the first part is further to the right."""
+    """A line that is folded to the width of a screen. The lines after the first are indented."""
 
     said: str
     indent: int = 0
     later: int = 2
 
     def folded(self, width: int) -> str:
-        """Its lines. Words are not cut: for a long one they are less far to the right."""
+        """The folded lines. Words are not cut; a long word reduces the indentation."""
         longest = max(map(len, self.said.split()), default=0)
         later = max(min(self.later, width - longest), 2)
         return fill(

@@ -49,5 +49,5 @@ def is_of_absence(reason: str) -> bool:
 
 
 def is_of_a_rank(reason: str) -> bool:
-    """The reason speaks of one member of the group."""
+    """True if the reason is about one member of the group."""
     return reason.startswith("rank ")

@@ -169,7 +169,7 @@ class Instants:
         yield from self._plain_of(source, "scaler")
 
     def _structure(self, source: StateSource) -> Iterator[Sample]:
-        """The subjects and who holds which; all fields where a subject was built or replaced."""
+        """The subjects and their holders; all fields if a subject was built or replaced."""
         version = getattr(source, "version", None)
         if version is not None and version == self._version:
             yield from self._plain_of(source, "module", ("training", "called"))
@@ -190,7 +190,9 @@ class Instants:
         for kind in ("module", "parameter", "buffer", "state", "optimizer"):
             yield from self._samples.gone(source, kind)
         yield from self._new(source, "module")
-        yield from self._new(source, "state")  # what an optimizer loaded is there before it updates
+        yield from self._new(
+            source, "state"
+        )  # a loaded optimizer state exists before the first update
         yield from self._plain_of(
             source, "module", ("training", "root", "called", "parameters", "next")
         )
@@ -263,7 +265,7 @@ class Instants:
         return LIGHT if bare or event in self._light else OTHER
 
     def _is_first(self, event: str) -> bool:
-        """Count a call that begins: whether it is among the first of its event in this step."""
+        """Count a call that begins. True if it is among the first of its event in this step."""
         self._calls[event] += 1
         return self._calls[event] <= FIRST_CALLS
 

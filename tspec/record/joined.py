@@ -10,7 +10,7 @@ Fields = dict[str, FieldSpec]
 
 
 def joined(first: WatchSpec, second: WatchSpec) -> WatchSpec:
-    """All that either asks for. Where both name a field, it is the first's."""
+    """The union of both requests. A field that both name is the first one's."""
     both = (first, second)
     entities: dict[str, Fields] = {}
     groups: dict[str, GroupSpec] = {}

@@ -21,9 +21,8 @@ from tspec.values import STEP_OF_RUN
 
 
 class Recorder:
-    """Writes one process's stream.
-
-    A fault of it is reported once, and the job goes on unrecorded.
+    """Writes one process's stream. A fault of it is reported once, and the job continues
+    unrecorded.
     """
 
     def __init__(self, stream: StreamWriter, spec: WatchSpec) -> None:
@@ -131,7 +130,7 @@ class Recorder:
             self._stops(fault, source.context.step)
 
     def _step_opens(self, source: StateSource) -> None:
-        """Put what was recorded so far on disk."""
+        """Write the records so far to disk."""
         if not self.ended:
             self._guarded(self._calls.name_late)
             self._guarded(lambda: self.stream.open(source.rank, source.world))
@@ -139,7 +138,9 @@ class Recorder:
             self._end_if_full()
 
     def close(self) -> None:
-        """The end of the stream; also of one that has ended, so that it can be read up to there."""
+        """End the stream. This also closes a stream that has ended early, so that it can be read up
+        to its end.
+        """
         try:
             self.stream.close()
         except Exception as fault:
@@ -171,7 +172,7 @@ class Recorder:
             self._stops(fault, self.stream.step)
 
     def _stops(self, fault: Exception, step: int) -> None:
-        """End the recording and report why, once; the job goes on."""
+        """End the recording and report the reason, once. The job continues."""
         if self.ended:
             return
         self.ended = True

@@ -74,7 +74,7 @@ class Samples:
             yield from self._changed(source, kind, subject, fields)
 
     def has_new(self, source: StateSource, kind: str) -> bool:
-        """There are subjects of the kind that were never sampled."""
+        """True if there are subjects of the kind that were never sampled."""
         known = self._known.get(kind, {})
         return any(subject not in known for subject in source.subjects(kind))
 

@@ -48,7 +48,7 @@ def record_script(
 
 @contextmanager
 def recording(to: Destination, spec: WatchSpec, sources: Sources) -> Iterator[LiveJob]:
-    """Record what happens in the block. Raises RecordingError if nothing can be recorded into the folder."""
+    """Record the job within the block. Raises RecordingError if the folder cannot hold a recording."""
     why = obstacle(to.folder)
     if why is not None:
         raise RecordingError(f"{to.folder} cannot be recorded into: {why}")

@@ -17,7 +17,7 @@ from tspec.trace.model import Record
 from tspec.trace.write import TraceWriter, stream_name
 
 STARTED = "TSPEC_STARTED"
-"""The variable that tells the processes of one recording when it began."""
+"""The environment variable with the start time of a recording, for all of its processes."""
 PASS = 1000
 """Loaders start new workers for each pass: worker 2 of the second pass has the number 1002."""
 PATIENCE = 20_000
@@ -28,7 +28,9 @@ class StreamWriter:
     """Records of one process, in memory first and then on disk."""
 
     def __init__(self, folder: Path, meta: Mapping[str, str], limit: int | None = None) -> None:
-        """`limit` is how many bytes all ranks together may take on disk; each has an equal share."""
+        """`limit` is the number of bytes that all ranks together may use on disk. Each has an equal
+        share.
+        """
         self.folder = folder
         self.limit = limit
         self.worker: int | None = None
@@ -78,7 +80,9 @@ class StreamWriter:
         return self._writer is None and len(self._waiting) > PATIENCE
 
     def open(self, rank: int, world: int) -> None:
-        """Begin the file of a rank, or follow a rank that was learnt late. Say how many there are."""
+        """Open the file of a rank, or move it to a rank that became known late. Records the number
+        of ranks.
+        """
         self._ranks = max(self._ranks, world)
         if self._writer is None:
             self._writer = self._begin(rank)
@@ -90,7 +94,7 @@ class StreamWriter:
         self.tell(world)
 
     def tell(self, world: int) -> None:
-        """Say how many ranks the job has, where it is news."""
+        """Write the number of ranks of the job, if it has grown."""
         if self.worker is None and world > self._world:
             self._world = world
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -127,11 +131,13 @@ class StreamWriter:
 
     @property
     def is_bystander(self) -> bool:
-        """Nothing was opened here, and other processes of the job have streams: this one only started them."""
+        """True if this process opened no stream and others of the job have some: it only started
+        them.
+        """
         return self._writer is None and any(self.folder.glob("*.arrow"))
 
     def flush(self) -> None:
-        """Hand what was added to the operating system."""
+        """Hand the added records to the operating system."""
         if self._writer is not None:
             self._writer.flush()
 

@@ -181,7 +181,7 @@ def _outside(part: Part) -> Iterator[Part]:
 
 
 def _inside(part: Part) -> Iterator[Part]:
-    """Features of tensors and what they are read of."""
+    """Features of tensors, and the values from which they are computed."""
     if isinstance(part, rules.Feature):
         yield from walk(part)
     else:

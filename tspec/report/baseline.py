@@ -33,7 +33,7 @@ class FilteredResults:
 
 
 def updated(before: Iterable[BaselineEntry], results: Results) -> tuple[BaselineEntry, ...]:
-    """The entries of all results, and those before that this command did not look at."""
+    """The entries of all results, and earlier entries that this command did not check."""
     found = [_entry(key, result, results.command) for key, result in keyed(results)]
     looked = _checked_files(results)
     kept = [entry for entry in before if not looked.would_find(entry)]

@@ -24,7 +24,7 @@ class BaselineError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class BaselineEntry:
-    """One accepted finding: where it is, what it is, and its fingerprint."""
+    """One accepted finding: its place, its message, and its fingerprint."""
 
     command: str
     file: str

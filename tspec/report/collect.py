@@ -11,7 +11,7 @@ from tspec.report.findings import Tally
 from tspec.resolve.program.rules import Rule
 
 TOGETHER = 1
-"""Subjects that begin to violate a rule at most so many steps apart do it for one cause."""
+"""The largest number of steps between the first violations of subjects that have one cause."""
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ def tallies(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Tally, ...]:
 
 
 def tally(rule: str, counts: Mapping[str, int], reasons: Iterable[tuple[str, int]] = ()) -> Tally:
-    """The tally of one rule, from verdict -> how many instances came to it."""
+    """The tally of one rule, from verdict -> number of instances."""
     return Tally(
         rule,
         holds=counts.get("holds", 0),

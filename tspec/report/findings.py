@@ -12,7 +12,9 @@ from tspec.report.incomplete import Incomplete
 from tspec.values import Location
 
 Severity = Literal["error", "warning", "draft"]
-"""`error`: the rule may stop, skip, raise or roll back; `draft`: nobody accepted the rule yet."""
+"""`error`: the rule may stop, skip, raise or roll back. `draft`: the rule has not been accepted
+yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,9 @@ class Finding:
     violated: int = 1
     """Instances that were violated, the first one included."""
     decided: int = 1
-    """Instances that held or were violated, from the first violated one on; 0 if nobody counted them."""
+    """Instances that held or were violated, from the first violated one on; 0 if they were not
+    counted.
+    """
     severity: Severity = "warning"
     action: str = DEFAULT
     set_by: str = ""
@@ -95,13 +99,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that one check found: findings by cause, and a tally for each rule in source order."""
+    """The results of one check: findings by cause, and a tally for each rule in source order."""
 
     findings: tuple[Finding, ...]
     tallies: tuple[Tally, ...]
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
-    """Faults of tspec's own: what they concern was not looked at."""
+    """Faults of tspec's own. The parts that they concern were not checked."""
     off: tuple[tuple[str, str], ...] = ()
     """Rules that are switched off, and by whom: `tspec.toml:7`."""
     accepted: int = 0
@@ -109,15 +113,18 @@ class Report:
     incomplete: tuple[Incomplete, ...] = ()
     """Ranks whose recordings end early: later instances were not checked."""
     undecided: Mapping[str, int] = field(default_factory=dict)
-    """Rule -> how many of its instances the ends of recordings leave undecided, over all ranks."""
+    """Rule -> the number of its instances, over all ranks, that are undecided because a recording
+    ends.
+    """
     complete_required: bool = False
     """True if an incomplete recording is an error, not a warning."""
 
     @property
     def nothing_checked(self) -> str | None:
-        """Why nothing was checked, if so: nothing that the rules speak of happened, or it was not seen.
+        """The reason why nothing was checked; None if something was.
 
-        A rule on the whole run has an instance in any script, which is idle in one that trains nothing.
+        Either the events of the rules did not occur, or they were not seen. A rule on the whole run
+        has an instance in any script, which is idle if the script trains nothing.
         """
         if not self.tallies or any(tally.tested for tally in self.tallies):
             return None

@@ -36,7 +36,7 @@ from tspec.resolve.program.types import Entity, ListOf, SetOf
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "draft")
 
 LOCAL = ("parameter", "buffer", "module", "state", "param_group")
-"""Entities that lie at a place of the model, which their names tell."""
+"""Entities with a place in the model, which their names show."""
 
 BETWEEN = frozenset({"agreement", "communication"})
 """Aspects that can make ranks differ though they are the same on all of them."""
@@ -198,7 +198,7 @@ def _near(kind: str, one: str, other: str) -> bool:
 
 
 def _places(symptom: Symptom) -> frozenset[Place]:
-    """Its subjects that have a name of their own; calls and elements of lists have none."""
+    """The symptom's subjects that have a name of their own. Calls and elements of lists have none."""
     kinds = [_kind(rule_for.collection.type) for rule_for in symptom.rule.subjects]
     return frozenset(
         ("place" if kind in LOCAL else kind, name)

@@ -26,8 +26,9 @@ class Incomplete:
 
     ends: EndsEarly
     undecided: Mapping[str, int]
-    """Rule -> how many instances with one of these ranks among theirs the ends of recordings leave undecided;
-    without the rules that have none."""
+    """Rule -> the number of instances with one of these ranks that are undecided because a
+    recording ends. Rules without such instances are left out.
+    """
 
     @property
     def cause(self) -> Cause:
@@ -74,7 +75,9 @@ def _summed(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def undecided(verdicts: Verdicts) -> Mapping[str, int]:
-    """Rule -> how many of its instances the ends of recordings leave undecided; each counts once."""
+    """Rule -> the number of its instances that are undecided because a recording ends. Each counts
+    once.
+    """
     return _summed((rule, number) for rule, _, number in _undecided(verdicts))
 
 

@@ -127,9 +127,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing that was looked at and has an outcome, found or not: a rule in a run, a test.
+    """One checked item with an outcome: a rule in a run, a test.
 
-    Results with its `file` and `rule` belong to it. `message` says why it was skipped or failed.
+    Results with its `file` and `rule` belong to it. `message` is the reason why it was skipped or
+    failed.
     """
 
     rule: str
@@ -149,17 +150,17 @@ class RuleHelp:
     help: str = ""
     severity: Severity = "warning"
     properties: Mapping[str, Any] = field(default_factory=dict)
-    """Such as the `pack` that the rule comes from and its `version`."""
+    """Further values, such as the `pack` that the rule comes from and its `version`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that one command found, and what it looked at."""
+    """The findings of one command, and the items that it checked."""
 
     results: tuple[Result, ...]
     cases: tuple[Case, ...] = ()
     faults: tuple[str, ...] = ()
-    """Faults of tspec's own: what they concern was not looked at."""
+    """Faults of tspec's own. The parts that they concern were not checked."""
     command: str = ""
     """The command that made the findings (`lint`).
 
@@ -168,7 +169,7 @@ class Results:
     files: tuple[str, ...] = ()
     """Files that were checked, with or without findings. The files of cases are known."""
     about: Mapping[str, RuleHelp] = field(default_factory=dict)
-    """By rule or code. For others, formats write the code's page."""
+    """Rule or code -> its help. For other codes, formats write the code's page."""
     incomplete: tuple[Result, ...] = ()
     """Recordings that end early. They are no findings: no baseline holds them."""
 

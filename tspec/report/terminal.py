@@ -39,7 +39,7 @@ VERBOSE = Limits(sys.maxsize, sys.maxsize, sys.maxsize)
 def print_report(
     report: Report, program: Program, console: Console, limits: Limits = BRIEF
 ) -> None:
-    """Print the findings, each with its rule, its numbers and what follows from it, then the counts."""
+    """Print the findings, each with its rule, its numbers and its consequences, then the counts."""
     by_name = {rule.qualified: rule for rule in program.rules}
     for finding in report.findings:
         _print_finding(finding, by_name.get(finding.rule), console, limits)

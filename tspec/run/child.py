@@ -50,7 +50,9 @@ class ChildSettings:
     sources: Sources
     recorded: RecordingSettings | None = None
     nodes: str = ""
-    """Names the folder where ranks may be on several machines, so that the first knows who does not share it."""
+    """The name of the folder if ranks may be on several machines. The first rank finds by it the
+    ranks that do not share the folder.
+    """
 
     def write(self, path: Path) -> None:
         """Write it as JSON."""
@@ -71,7 +73,7 @@ class ChildSettings:
 
     @staticmethod
     def read(path: Path) -> ChildSettings:
-        """Read what was written."""
+        """Read the settings that `write` wrote."""
         found = json.loads(path.read_text(encoding="utf-8"))
         recorded = found.get("recorded")
         if recorded is not None:
@@ -93,7 +95,7 @@ def checker_of(given: ChildSettings) -> tuple[Checker, WatchSpec]:
 
 
 def followed(given: ChildSettings) -> tuple[LiveJob, Callable[[], None]]:
-    """A job that is checked, and recorded where that is wanted; and what closes its sinks."""
+    """A checked job, which is recorded if requested, and a function that closes its sinks."""
     from tspec.runtime.live import LiveJob
     from tspec.targets.adapters import ADAPTERS
 

@@ -54,12 +54,14 @@ class JobFolder:
         return sorted(found, key=_attempt)
 
     def ended(self, status: int, stopped: bool) -> None:
-        """This rank's script has ended: with that status, or because a rule stopped it."""
+        """This rank's script has ended with that status, or because a rule stopped it."""
         with suppress(OSError):
             write_json(self.own.with_suffix(".ended.json"), {"status": status, "stopped": stopped})
 
     def wait(self, patience: float) -> bool:
-        """Wait until all other processes of the job here have left what they found; false if some have not."""
+        """Wait until all other processes of the job here have written their findings; false if some
+        have not.
+        """
         return _until(patience, lambda: not any(map(self._works, self._locks())))
 
     def _works(self, lock: Path) -> bool:
@@ -70,9 +72,9 @@ class JobFolder:
         return [one for one in locks if one != self.own]
 
     def wait_for_report(self, patience: float) -> None:
-        """Wait until the first rank has reported; not if it is not on this machine, or is gone.
+        """Wait until the first rank has reported, unless it is on another machine, or gone.
 
-        It may still have to come: ranks of an attempt start at different times.
+        It may not have started yet: ranks of an attempt start at different times.
         """
         first = self.path / "rank-0.lock"
 
@@ -93,7 +95,7 @@ class JobFolder:
             (self.path / REPORTED).touch()
 
     def has_findings(self) -> bool:
-        """Some process has left a finding."""
+        """True if some process has left a finding."""
         return _has_findings(self.path)
 
 
@@ -121,7 +123,7 @@ def joined(launch: Launch) -> Iterator[JobFolder]:
 
 
 def _leave(folder: JobFolder) -> None:
-    """The last of an attempt removes what nobody needs any more."""
+    """The last process of an attempt removes the folders that are no longer needed."""
     if any(map(is_held, folder.path.glob("*.lock"))):
         return
     kept = folder.has_findings() and not (folder.path / REPORTED).exists()

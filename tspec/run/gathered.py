@@ -21,7 +21,7 @@ class Gathered:
     """The rule that ended the job, and when; else empty."""
     verdicts: Verdicts
     counts: Mapping[str, Mapping[str, int]]
-    """Rule -> how many of its instances came to each verdict."""
+    """Rule -> verdict -> the number of its instances."""
 
 
 def gathered(folder: Path) -> Gathered:

@@ -47,7 +47,7 @@ class RunResult:
     verdicts: Verdicts
     """Violated instances about which something was due."""
     counts: Mapping[str, Mapping[str, int]]
-    """Rule -> how many of its instances came to each verdict, over all ranks."""
+    """Rule -> verdict -> the number of its instances, over all ranks."""
     tells: bool = True
     """True if this process reports. Under a launcher, the first rank reports for all."""
     again: str = ""

@@ -66,7 +66,7 @@ def _start() -> None:
             getattr(module, said["function"])(said["argument"])
         except Exception as fault:  # the child runs, even where it cannot be followed
             _warn(f"process {os.getpid()} is not followed: {str(fault)!a}")
-    gc.freeze()  # what was imported stays: full collections in the script do not look at it
+    gc.freeze()  # imported objects stay: full collections in the script skip them
 
 
 def _warn(message: str) -> None:

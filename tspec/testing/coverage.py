@@ -55,7 +55,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class RuleCoverage:
-    """One rule: how many of its instances came to each verdict, and what each condition was."""
+    """One rule: the number of its instances with each verdict, and the values of each condition."""
 
     rule: Rule
     verdicts: Mapping[Verdict, int]

@@ -125,7 +125,7 @@ def _without(rule: Rule) -> str:
     return "nothing that it is about is in the script"
 
 
-# --- rules that pass because nobody knew --------------------------------------------------------
+# --- rules that pass because all is unknown -----------------------------------------------------
 
 
 def _unknown(test_run: TestRun, rule: Rule, outcome: ExpectedOutcome) -> Iterator[Diagnostic]:

@@ -21,7 +21,7 @@ from tspec.why.conditions import span_of
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A changed rule: what kind of change, where, and the changed part as it was and is."""
+    """A changed rule: the kind of change, its place, and the changed part before and after."""
 
     original: Rule
     rule: Rule

@@ -60,7 +60,7 @@ def play(script: Script, vocabulary: Vocabulary) -> Trace:
 
 
 class _RankPlayer:
-    """One rank while it plays: where it stands, and what its subjects are at the moment."""
+    """One rank while it plays: its position, and the current state of its subjects."""
 
     def __init__(self, rank: int, script: Script, vocabulary: Vocabulary) -> None:
         self.rank = rank
@@ -159,7 +159,7 @@ class _RankPlayer:
     # --- subjects -------------------------------------------------------------------------------
 
     def mention(self, subject: Named) -> None:
-        """The subject exists from here on: with its name, and without what may be absent."""
+        """The subject exists from here on, with its name, and without fields that may be absent."""
         if subject in self.state:
             return
         declared = self.vocabulary.entity(subject.kind)
@@ -173,7 +173,9 @@ class _RankPlayer:
         self.sample(subject.kind, subject.name, fields)
 
     def set(self, statement: scripts.Set) -> None:
-        """A field of a subject, a feature of its tensor, or an entry of its map; or it is gone."""
+        """Set a field of a subject, a feature of its tensor, or an entry of its map; or remove the
+        subject.
+        """
         target, value, span = statement.target, statement.value, statement.span
         self.mention(target.subject)
         if not target.path:
@@ -262,7 +264,7 @@ class _RankPlayer:
     # --- calls ----------------------------------------------------------------------------------
 
     def call(self, call: CallStatement) -> None:
-        """A call that begins, what happens inside of it, and its return."""
+        """A call: its begin, the events inside of it, and its return."""
         declared = self.vocabulary.event(call.event) or bare_event(call.event, self.vocabulary)
         path = next((each for each in declared.callables if not each.endswith("*")), call.event)
         begin, end = self.fields(call, declared, path)

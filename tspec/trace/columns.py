@@ -85,4 +85,6 @@ SCHEMA = pa.schema(
     [pa.field(name, kind) for name, kind in COLUMNS],
     metadata={"tspec.trace": str(FORMAT), "tspec": __version__},
 )
-"""Its metadata say the format and the version of tspec that wrote it, in every format."""
+"""The schema's metadata have the format and the version of tspec that wrote the file, in every
+format.
+"""

@@ -31,7 +31,7 @@ class Meta:
 
 
 def write_meta(folder: Path | str, world: int, meta: Mapping[str, str] | None = None) -> None:
-    """Say how many ranks the job has, and what else is known of it, in `meta.json`.
+    """Write the number of ranks of the job, and other known facts, to `meta.json`.
 
     Any rank may do so, and again when more is known: the file is replaced as a whole.
     """

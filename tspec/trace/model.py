@@ -137,7 +137,7 @@ Record = Begin | End | Sample | Boundary | Finish
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """The first batch of a file that does not hold what was written. Nothing from there on is read."""
+    """The first damaged batch of a file. Nothing from there on is read."""
 
     batch: int
     """The number of the batch. Batch 0 is the schema. Each later batch was flushed at once and

@@ -91,7 +91,7 @@ def _parents(rows: pa.Table, tag: pa.ChunkedArray) -> Mapping[int, int | None]:
 
 
 def _relinked(record: Record, parents: Mapping[int, int | None], kept: Collection[int]) -> Record:
-    """A call in a call that was left out lies in the one around it."""
+    """A call with its parent replaced by the nearest enclosing call that is kept."""
     if not isinstance(record, Begin) or record.parent is None or record.parent in kept:
         return record
     parent: int | None = record.parent

@@ -76,7 +76,7 @@ class Tables:
 
 
 def read_trace(folder: Path | str) -> Trace:
-    """All that a folder of streams holds. Raises TraceError if there is none, or none can be read."""
+    """The contents of a folder of streams. Raises TraceError if there is none, or none can be read."""
     tables = open_tables(folder)
     streams = tuple(
         Stream(table.rank, records_of(table.rows), table.ending, table.worker)

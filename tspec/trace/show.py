@@ -201,7 +201,9 @@ def _counts(counts: Mapping[str, int]) -> Sequence[str]:
 
 
 def _cuts(cut: Mapping[str, Piece]) -> Iterator[str]:
-    """`Shard(0) over tp 12 (0.weight of [16, 8])`: for each kind of cut how many there are, and the first."""
+    """`Shard(0) over tp 12 (0.weight of [16, 8])`: for each kind of cut the number of parameters,
+    and the first.
+    """
     kinds: dict[tuple[str, ...], list[str]] = {}
     for name, piece in cut.items():
         kinds.setdefault(piece.cuts, []).append(name)

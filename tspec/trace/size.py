@@ -12,7 +12,7 @@ from tspec.trace.sizes import in_words
 
 @dataclass(frozen=True, slots=True)
 class FolderSize:
-    """The size of a recording, and how far it goes."""
+    """The size of a recording, and its last step."""
 
     steps: int
     """The number of steps of the rank that came furthest."""

@@ -120,7 +120,7 @@ KEYWORDS: Mapping[str, tuple[str, str]] = {
         for each in ACTIONS.values()
     },
 }
-"""Word of a rule -> what it means, and an example."""
+"""Word of a rule -> its meaning, and an example."""
 
 _TABLES: Mapping[EntryKind, Mapping[str, BuiltinFeature | BuiltinFold | BuiltinFunction]] = {
     "feature": FEATURES,

@@ -41,7 +41,7 @@ class InstanceFilter:
 
 @dataclass(frozen=True, slots=True)
 class BlockingCondition:
-    """A condition that stopped instances, and how many."""
+    """A condition that stopped instances, and their number."""
 
     clause: str
     condition: str

@@ -46,7 +46,7 @@ class Explained:
     hooks: tuple[str, ...]
     code: str
     no_code: str = ""
-    """Why there is no code for it, if there is none."""
+    """The reason why there is no code for the rule; empty if there is code."""
 
 
 def explain(rule: Rule, program: Program, recording: Path | None = None) -> Explained:
@@ -85,7 +85,7 @@ def packs_of(rule: Rule) -> tuple[str, ...]:
     )
 
 
-# --- what it reads ------------------------------------------------------------------------------
+# --- reads --------------------------------------------------------------------------------------
 
 _FRAMES = {"now": "", "was": " at the start", "first": " as first seen"}
 
@@ -136,7 +136,7 @@ def _size(value: Value) -> int:
     return value.numel * each
 
 
-# --- what it keeps, and where it hooks in -------------------------------------------------------
+# --- kept values and hook points ----------------------------------------------------------------
 
 
 def _state(rule: Rule, alone: Program) -> Iterator[str]:

@@ -13,7 +13,7 @@ from tspec.trace.model import Trace
 
 
 def part_for(rule: Rule, folder: Path) -> Trace:
-    """The recording without the calls and states that the rule does not speak of. Raises TraceError."""
+    """The recording without the calls and states that the rule does not read. Raises TraceError."""
     # pyarrow takes 0.4 s to import. Commands that only read scripts do without it.
     from tspec.trace.part import TraceSelection, read_part
 

@@ -1,4 +1,5 @@
-"""A rule in plain English, made from the typed rule: when it looks, where it applies, what it expects.
+"""A rule in plain English, made from the typed rule: its window, its condition, its claim.
+
 
 Words follow the structure: a condition becomes a clause ("the norm of p's grad is at most 10"), a value a
 noun ("the norm of p's grad").
@@ -78,7 +79,7 @@ def _ordinal(count: int) -> str:
     return f"{count}{ending}"
 
 
-# --- what it expects ----------------------------------------------------------------------------
+# --- claims -------------------------------------------------------------------------------------
 
 
 def _expected(rule: Rule) -> str:

@@ -1,1 +1,1 @@
-"""Reports of equivalence: what comparisons of two runs found."""
+"""Reports of equivalence: the findings of comparisons of two runs."""

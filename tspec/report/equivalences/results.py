@@ -129,7 +129,9 @@ def _made_by(blame: Blame | None) -> dict[str, Any]:
 
 
 def _summary(outcome: Outcome) -> str:
-    """One line: how many tensors differ, the first that is wrong, and whose code made it."""
+    """One line: the number of differing tensors, the first wrong one, and the code that computed
+    it.
+    """
     said = compared(outcome)
     if outcome.earliest is not None:
         said += f"; first wrong: {outcome.earliest}"

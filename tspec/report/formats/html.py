@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 960, 260
 LEFT, RIGHT, TOP, BOTTOM = 60, 12, 10, 28
 """Margins of a drawing around its scale."""
 TICKS = 8
-"""So many powers of ten have a label at most."""
+"""The largest number of powers of ten with a label."""
 WIDE = 12
 """From so much room for each value on, dots are large."""
 

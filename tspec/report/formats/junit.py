@@ -121,7 +121,9 @@ def _count(node: ElementTree.Element, cases: list[Case]) -> None:
 
 
 def _clean(node: ElementTree.Element) -> None:
-    """Escape what cannot be printed. Names of tests may hold any character, and XML cannot hold some of them."""
+    """Escape characters that cannot be printed. Names of tests may hold any character, and XML
+    cannot hold some of them.
+    """
     for key, value in node.attrib.items():
         node.set(key, lines(value))
     if node.text:
