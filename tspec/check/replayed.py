@@ -56,7 +56,7 @@ class StreamSource:
 
     @property
     def past(self) -> StreamSource:
-        """A recording knows what was."""
+        """The recording itself, which keeps all history."""
         return self
 
     def apply(self, sample: model.Sample) -> None:

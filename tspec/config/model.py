@@ -17,7 +17,7 @@ FailOn = Literal["warning", "error", "never"]
 
 @dataclass(frozen=True, slots=True)
 class LintSection:
-    """`[lint]`: which codes count where, and how much a rule may cost."""
+    """`[lint]`: the codes that count in each place, and the cost that a rule may have."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

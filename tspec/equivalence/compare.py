@@ -67,9 +67,9 @@ class TensorComparison:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Pieces of one tensor that do not make it, or replicas that disagree.
+    """Pieces of one tensor that do not fit together, or replicas that disagree.
 
-    `times` says how many times the tolerance replicas differ.
+    `times` is the difference of the replicas divided by the tolerance.
     """
 
     name: TensorName

@@ -85,7 +85,9 @@ def _others(
 
 
 def _known(settings: Settings, layout: LayoutDeclaration | None) -> Settings:
-    """All settings of a run with their values: sizes of axes and flags too, and how many ranks there are."""
+    """All settings of a run with their values, including sizes of axes, flags and the number of
+    ranks.
+    """
     if layout is None:
         return settings
     axes = {name: settings.get(name, size) for name, size in layout.mesh.axes}

@@ -31,7 +31,9 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SideRun:
-    """One run of a side: what its processes are given, and on how many ranks. Its recording has its name."""
+    """One run of a side: the instructions for its processes, and the number of ranks. Its recording
+    has its name.
+    """
 
     name: str
     given: Given

@@ -42,7 +42,9 @@ Wrong = TensorComparison | Fault
 
 @dataclass(frozen=True, slots=True)
 class Suspect(Blame):
-    """Something that is wrong by itself. `times` is how many times its tolerance the worst of its tensors is off."""
+    """A module that is wrong by itself. `times` is the largest error of its tensors divided by the
+    tolerance.
+    """
 
     times: float
     tensors: tuple[TensorName, ...]

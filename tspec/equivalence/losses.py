@@ -67,7 +67,9 @@ def loss_scale(
 
 
 NEARLY = 0.3
-"""So much of the distance of the number of micro-batches from 1, in logarithms, may another fault move losses."""
+"""The largest effect of another fault on losses, as a fraction of the logarithm of the number of
+micro-batches.
+"""
 
 
 def _near(

@@ -81,7 +81,8 @@ def merge(
 ) -> Merged:
     """The tensor of shape `full` in float64 that pieces make, or its sketch if they are sketches.
 
-    Summands are added in the order of their ranks; of replicas the first counts. `absent` says of ranks without a piece what they did.
+    Summands are added in the order of their ranks. Of several replicas, the first counts. `absent`
+    is the text for ranks without a piece.
     """
     broken = tuple(_unfit(pieces, absent))
     if broken:

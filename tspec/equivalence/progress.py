@@ -145,7 +145,9 @@ def _calls(stack: str) -> Sequence[_Call]:
 
 
 def _where(calls: Sequence[_Call]) -> str:
-    """The innermost line of the user's code, and what it called. The innermost call is the first."""
+    """The innermost line of the user's code, and the function that it called. `calls` begin with
+    the innermost call.
+    """
     for number, (path, line, _) in enumerate(calls):
         file = Path(path)
         is_installed = any(file.is_relative_to(folder) for folder in _INSTALLED)

@@ -1,7 +1,7 @@
 """`// tspec: allow TS0402 because …`: comments that suppress findings.
 
-Above a rule it covers the rule, above a clause or at the end of a line what it is attached to.
-Without a reason it covers nothing.
+Above a rule, the comment covers the rule. Above a clause or at the end of a line, it covers the
+code that it is attached to. Without a reason it covers nothing.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class StreamWriter:
 
     @property
     def impatient(self) -> bool:
-        """So much waits that the stream should be opened now."""
+        """True if so many records wait that the stream should be opened now."""
         return self._writer is None and len(self._waiting) > PATIENCE
 
     def open(self, rank: int, world: int) -> None:

@@ -1,11 +1,14 @@
-"""All-gathers of packets between the ranks, in rounds, that wait only where a caller asks for it.
+"""All-gathers of packets between the ranks, in rounds. A rank waits for a round only if its caller
+asks for it.
 
-The n-th round of each rank is the n-th of every other. A rank takes part when it has something to give
-and its round before is over; packets that come meanwhile go into the next round together. A thread
-runs the rounds, so that they go on while the job's own communication waits for another rank.
+The n-th round of each rank is the n-th round of every other. A rank takes part when it has a packet
+to give and its previous round is over. Packets that come in between go into the next round
+together. A thread runs the rounds, so that they continue while the job's own communication waits
+for another rank.
 
-A rank that has given more than another, or that has joined (`Packet.joined`) while others make steps, is not
-to come next: its thread takes part in rounds without anything to give, so that nobody waits for it.
+A rank is ahead if it has given more packets than another, or has joined (`Packet.joined`) while
+others make steps. Its thread then takes part in rounds without a packet, so that no rank waits for
+it.
 """
 
 from __future__ import annotations

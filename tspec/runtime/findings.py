@@ -24,7 +24,9 @@ KEPT = 500
 
 
 SECOND = 1.0
-"""Counts are written at most so often, and whenever something was found."""
+"""The least number of seconds between two writes of counts. They are also written after each
+finding.
+"""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The sync policy of a rank: whether it waits for the others where a step opens.
+"""The sync policy of a rank: when it waits for the others at the opening of a step.
 
 - `LOCKSTEP`: ranks open their steps together and wait there, so that all stop in the same step.
 - `STAGGERED`: stages of a pipeline open a step one after another. They wait when the next step opens, or before

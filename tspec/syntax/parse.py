@@ -191,7 +191,7 @@ def _looks_like_item(words: Sequence[Token], index: int) -> bool:
 
 
 def _name(words: Sequence[Token]) -> list[str]:
-    """The name of the declaration that begins with some words, if they get so far."""
+    """The name of the declaration that begins with some words, if they include it."""
     texts = [str(word) for word in words[:3] if word not in ("extend", "draft")]
     return texts[1:2] if texts and texts[0] in ITEM_WORDS else []
 

@@ -1,10 +1,10 @@
-"""Tests of rules: scripts played, verdicts compared, coverage counted, rules changed to see who notices.
+"""Tests of rules: scripts played, verdicts compared, coverage counted, rules mutated to measure the tests.
 
-tensors.py      a tensor as a script says it
+tensors.py      a tensor from the features of a script
 play.py         a script as a trace
 run.py          the verdicts of the rules that a test decides, by every executor
-judge.py        what a test expected and did not find
-coverage.py     which verdicts and conditions were ever seen
+judge.py        the failures of a test's expectations
+coverage.py     the verdicts and conditions that tests cover
 mutants.py      small changes of a rule
-mutate.py       which of them no test notices
+mutate.py       the changes that no test notices
 """

@@ -1,4 +1,4 @@
-"""The file of a stream as batches: what was flushed at once, with a header that holds a checksum.
+"""The file of a stream as batches. A batch is the data of one flush, with a header that holds a checksum.
 
 Batch 0 is the schema; each later one is the Arrow messages of one flush. The file is a plain Arrow IPC
 stream, which any engine reads: the header stands at the end of the metadata of a batch's first
@@ -10,8 +10,9 @@ message, where Arrow allows padding.
          8 + M - 48 header
          8 + M      body, further messages
 
-The header has a checksum of its own. So its length can be trusted where the file is too short, which
-tells a batch that was never written to its end (torn) from one that was changed later (damaged).
+The header has a checksum of its own, so its length can be trusted even if the file is too short.
+This distinguishes a batch that was never written to its end (torn) from one that was changed later
+(damaged).
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ def _batch(cells: list[Any], names: Mapping[str, _StringTable]) -> pa.RecordBatc
 
 
 class _StringTable:
-    """The strings of one column so far, and the place of each."""
+    """The strings of one column so far, and the index of each."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}

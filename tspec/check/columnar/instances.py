@@ -125,7 +125,9 @@ def _bound(
 
 
 def _grown(made: Instances, query: str, *added: str) -> Instances:
-    """The rows of a query over the relation so far: the windows' columns, what was chosen, and more."""
+    """The rows of a query over the relation so far: the windows' columns, the chosen subjects, and
+    more.
+    """
     facts = made.scope.facts
     held = (*made.held, *added)
     table = facts.table(

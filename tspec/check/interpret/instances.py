@@ -30,7 +30,7 @@ from tspec.trace.model import Missing, Ref
 
 @dataclass(frozen=True, slots=True)
 class RecordedJob:
-    """All ranks that were recorded, and how many there were."""
+    """All recorded ranks, and the number of ranks of the job."""
 
     lines: Mapping[int, Timeline]
     world: int

@@ -127,7 +127,7 @@ class _RankWriter:
             self._inner(at)
             self._turn(end)
             return
-        if kind in ("before", "after"):  # Their windows are the step so far.
+        if kind in ("before", "after"):  # The window of an instant is the step so far.
             self._inner(at)
         if self.instant:
             self._turn(end)

@@ -24,9 +24,9 @@ Held = Mapping[int, Tensor]
 Indices = Mapping[int, tuple[Numbers, ...]]
 
 NEAR = 0.1
-"""The tolerance, as a part of the standard deviation of a tensor's elements.
+"""The tolerance, as a fraction of the standard deviation of a tensor's elements.
 
-Adam may turn round-off in zero gradients into so much.
+Adam may turn round-off in zero gradients into differences of this size.
 """
 CLEARLY = 10
 """The factor by which the nearest cut must be nearer than the next one."""

@@ -22,7 +22,9 @@ SHOWN = 12
 
 
 def text(verdict: Verdict, width: int) -> str:
-    """A comparison as text: faults, the first wrong tensor, all by how far they are off, modules to blame. Lines are folded to so many columns."""
+    """A comparison as text: faults, the first wrong tensor, all tensors by their error, modules to
+    blame. Lines are folded to `width` columns.
+    """
     if verdict.outcome is None:
         return FoldedLine(f"{verdict.trial.name}: {verdict.failed}").folded(width)
     localized = () if verdict.localized is None else _localized(verdict.localized)
@@ -31,7 +33,9 @@ def text(verdict: Verdict, width: int) -> str:
 
 
 def table(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration, width: int) -> str:
-    """The verdicts of several comparisons: a line for each, with its values of the sweeps. The last column is folded to so many columns of the screen."""
+    """The verdicts of several comparisons: a line for each, with its values of the sweeps. The last
+    column is folded so that lines have `width` columns.
+    """
     names = [each.name for each in declaration.sweeps]
     rows = [
         (*(setting_text(each.trial.swept[name]) for name in names), *_told(each))

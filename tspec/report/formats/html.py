@@ -16,7 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 12, 10, 28
 TICKS = 8
 """The largest number of powers of ten with a label."""
 WIDE = 12
-"""From so much room for each value on, dots are large."""
+"""The least room for each value, in units of the drawing, from which on dots are large."""
 
 
 @dataclass(frozen=True, slots=True)

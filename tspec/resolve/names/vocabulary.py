@@ -21,7 +21,7 @@ Place = tuple[Source, Span]
 
 @dataclass(slots=True)
 class _MergedDeclarations:
-    """The declarations seen so far, by name, and where each stands."""
+    """The declarations seen so far, by name, and the place of each."""
 
     findings: Findings
     axes: frozenset[str]

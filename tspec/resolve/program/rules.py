@@ -322,7 +322,7 @@ UnitName = Literal["step", "microbatch", "epoch"]
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """`20 steps`: how far a fold looks back, or how often a window is taken."""
+    """`20 steps`: the range of a fold's look-back, or the interval between windows."""
 
     count: int
     unit: UnitName

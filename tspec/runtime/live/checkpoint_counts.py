@@ -15,7 +15,7 @@ from tspec.runtime.live.streams import is_state
 from tspec.runtime.live.twisters import TwisterState, twister_state
 
 DEPTH = 3
-"""So deep within an object are counters and optimizers looked for."""
+"""The depth within an object to which counters and optimizers are searched."""
 MOST = 1000
 """The number of entries of an object that are read: a checkpoint may hold large tables."""
 SCALER = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}

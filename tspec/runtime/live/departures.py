@@ -1,10 +1,10 @@
-"""Keep optimizers and schedules that the script drops after its last step until the run ends, and
+"""Keeps optimizers and schedules that the script drops after its last step until the run ends, and
 facts about its loaders.
 
 A loop in a function drops them when it returns, before the run ends. Rules of the whole run could
-not tell then what was trained, or in which order the last epoch was. A loader's data is not kept,
-since it may be large. Models are found by the names that the registry gave them, as long as no
-optimizer was freed.
+then not find what was trained, or the order of the last epoch. A loader's data is not kept, since
+it may be large. Models are found by the names that the registry gave them, as long as no optimizer
+was freed.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ SAMPLED = 3
 ELEMENTS = 64
 """The number of elements by which a tensor is identified, spread over all of it."""
 OF_A_MOMENT = re.compile(r"best|grad", re.IGNORECASE)
-"""Weights that a run may find anew: the best so far, gradients."""
+"""Names of weights that a run may compute anew: the best so far, gradients."""
 
 Keys = tuple[str, ...]
 Shapes = Mapping[str, torch.Size]

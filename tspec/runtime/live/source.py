@@ -51,7 +51,7 @@ class LiveSource:
 
     @property
     def world(self) -> int:
-        """The number of ranks of the job that are known so far."""
+        """The number of ranks of the job, as far as it is known."""
         return self.ranks_known.world
 
     def _before_update(self) -> bool:
