@@ -207,8 +207,7 @@ class Comparer:
                     found[", ".join(filter(None, (step, when)))] = tensor.double()
         return found
 
-    # --- round-off
-    # ----------------------------------------------------------------------------------
+    # --- round-off --------------------------------------------------------------------------------
 
     def _limit(self, name: TensorName) -> float:
         """The tolerated Frobenius norm of the difference; of an estimated one with the errors of estimates."""
@@ -312,8 +311,7 @@ class Comparer:
         update = self._reference[name].double() - self._reference[before].double()
         return float((update * part).norm())
 
-    # --- sizes of the reference's tensors
-    # -----------------------------------------------------------
+    # --- sizes of the reference's tensors ---------------------------------------------------------
 
     def _shape(self, name: TensorName) -> tuple[int, ...]:
         held = self._sketched.get(name)

@@ -97,8 +97,7 @@ class Collectives:
         self._calls[key] += 1
         self._elements[key] += elements
 
-    # --- results
-    # ------------------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     def calls(self) -> tuple[Collective, ...]:
         """The collectives, in the order of their first calls."""

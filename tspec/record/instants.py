@@ -148,8 +148,7 @@ class Instants:
         """The state of a loader's worker: the random generators as they begin."""
         return self._tensors_of(source, "generator")
 
-    # --- samples
-    # -------------------------------------------------------------------------------------
+    # --- samples -------------------------------------------------------------------------------------
 
     def _before_forward(self, source: StateSource) -> Iterator[Sample]:
         yield from self._messages(source)
@@ -190,9 +189,7 @@ class Instants:
         for kind in ("module", "parameter", "buffer", "state", "optimizer"):
             yield from self._samples.gone(source, kind)
         yield from self._new(source, "module")
-        yield from self._new(
-            source, "state"
-        )  # a loaded optimizer state exists before the first update
+        yield from self._new(source, "state")  # a loaded state exists before the first update
         yield from self._plain_of(
             source, "module", ("training", "root", "called", "parameters", "next")
         )

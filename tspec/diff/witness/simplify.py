@@ -27,10 +27,7 @@ def simpler_situations(pair: RulePair, situation: Situation) -> Iterator[Change]
     """Changes to try, each of one read, on all members with the same value."""
     constants, texts = _constants(pair), _texts(pair)
     groups = _alike(situation)
-    for reads in (
-        *groups,
-        *groups,
-    ):  # One number may have to keep its value until another one is round.
+    for reads in (*groups, *groups):  # One number may have to wait until another one is round.
         candidates = _candidates(reads[0], situation.reads[reads[0]], constants, texts)
         for candidate in islice(candidates, max(12, MOST // len(groups))):
             yield _setter(reads, candidate)
