@@ -31,6 +31,7 @@ from tspec.resolve.program.sharding import (
     Placement,
     Shape,
     TensorKind,
+    fits,
     splits,
 )
 
@@ -151,12 +152,19 @@ def _first_difference(mine: Numbers, wanted: Numbers) -> str:
 
 
 def _lacking(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Iterator[Problem]:
-    """Places of parameters on the rank's stage that no parameter of the rank has."""
+    """Places of parameters on the rank's stage that no parameter of the rank has.
+
+    A module that is in no layer is left out by the model's configuration, such as the norms of
+    queries and keys or a shared expert, and is no problem.
+    """
     at = coordinates_of(layout.mesh, facts.rank).get("pp", 0)
     for group in groups(layout, sizes):
         here = any(at in stages or not layout.stages for _, stages in group.names)
         known = any(group.place.fits(each.name) for each in facts.parameters)
-        if group.place.kind == "param" and here and not known:
+        module = group.place.pattern.rpartition(".")[0]
+        inside = any(fits(f"{module}.*", each.name) for each in facts.parameters)
+        is_left_out = "*" in module and not inside
+        if group.place.kind == "param" and here and not known and not is_left_out:
             said = "the layout has it, and the model has no parameter of that name"
             yield Problem(facts.rank, group.place.pattern, said)
 
