@@ -14,10 +14,10 @@ from tspec.runtime.edges import Missing
 from tspec.runtime.live.identity import IdentitySet
 from tspec.runtime.live.sampling import Sampling
 
-LOOKS = Sampling(first=6, every=21)
+LOOKS = Sampling(first=6, every=7)
 """The updates of an optimizer after which its new parameters are checked.
 
-Epochs are seldom three or seven updates long.
+Epochs are seldom seven updates long. What begins late is known before a rule of every tenth step looks.
 """
 IN_A_ROW = 3
 """The number of consecutive updates after which a changing parameter counts as projected. A change
