@@ -92,8 +92,45 @@ def r2_t_of_models(rule, w):
             rule.violated(w, (n0_m,), (('dropout.p', h2_dropout_p),))
 
 
-# calls_passed_over.tspec:26: t.of_first_steps
-def r3_t_of_first_steps(rule, w):
+# calls_passed_over.tspec:26: t.of_modules_in_a_mode
+def r3_t_of_modules_in_a_mode(rule, w):
+    """expect dropout.p == 0"""
+    now, end, was = w.now, w.end, w.was
+    if not now.subjects('module'):
+        return
+    c0_module_training = now.column('module', 'training')
+    h0_autocast_enabled = now.ambient('autocast.enabled')
+    if w.idle:
+        for n0_m in w.subjects('module'):
+            if not now.matches(
+                'training',
+                c0_module_training.get(n0_m, NOT_RECORDED),
+                h0_autocast_enabled,
+            ):
+                continue
+            rule.idle(w, ((n0_m,),))
+        return
+    h1_phase = end.ambient('phase')
+    h2_phase_eval = equal(h1_phase, 'eval')
+    h3_dropout_p = own(w.call, 'p')
+    h4_dropout_p_0 = equal(h3_dropout_p, 0)
+    for n0_m in w.subjects('module'):
+        if not now.matches(
+            'training',
+            c0_module_training.get(n0_m, NOT_RECORDED),
+            h0_autocast_enabled,
+        ):
+            continue
+        when = h2_phase_eval
+        expect = False
+        if when is True:
+            expect = h4_dropout_p_0
+        if rule.decide(w, (n0_m,), when, expect):
+            rule.violated(w, (n0_m,), (('dropout.p', h3_dropout_p),))
+
+
+# calls_passed_over.tspec:33: t.of_first_steps
+def r4_t_of_first_steps(rule, w):
     """expect zeros(c.output) < numel(c.output)"""
     now, end, was = w.now, w.end, w.was
     when = both(at_most(end.ambient('step'), 2), equal(end.ambient('phase'), 'train'))
@@ -114,19 +151,30 @@ def r3_t_of_first_steps(rule, w):
 def begin_0_dropout(tracker, call, source):
     """dropout begins."""
     e = tracker.begin_call(call, source)
+    g0 = equal(e.now.ambient('phase'), 'eval')
     tracker.count(e, P2)
     # calls_passed_over.tspec:19: t.of_models
     w2 = None
     if tracker.is_due(e, 2, P2):
         w2 = tracker.before(e, 2, P2)
-        w2.idle = equal(e.now.ambient('phase'), 'eval') is False
+        w2.idle = g0 is False
         if not w2.idle:
             if e.now.chosen('module', (('root', True), ('called', True))):
                 e.now.want(
                     (('module', 'called', ()), ('module', 'root', ()), ('module', 'training', ()))
                 )
+    # calls_passed_over.tspec:26: t.of_modules_in_a_mode
+    w3 = None
+    if tracker.is_due(e, 3, P2):
+        w3 = tracker.before(e, 3, P2)
+        w3.idle = g0 is False
+        if not w3.idle:
+            if e.now.subjects('module'):
+                e.now.want((('module', 'training', ()),))
     if w2 is not None:
         tracker.run(r2_t_of_models, 2, w2)
+    if w3 is not None:
+        tracker.run(r3_t_of_modules_in_a_mode, 3, w3)
 
 
 def begin_1_matmul(tracker, call, source):
@@ -199,15 +247,15 @@ def end_3_torch_nn_ReLU_forward(tracker, call, source):
     e = tracker.end_call(call, source)
     if e is None:
         return
-    # calls_passed_over.tspec:26: t.of_first_steps
-    w3 = None
-    if tracker.is_due(e, 3, P3):
+    # calls_passed_over.tspec:33: t.of_first_steps
+    w4 = None
+    if tracker.is_due(e, 4, P3):
         if both(at_most(e.now.ambient('step'), 2), equal(e.now.ambient('phase'), 'train')) is False:
-            tracker.idle(e, 3, P3, ((None,),))
+            tracker.idle(e, 4, P3, ((None,),))
         else:
-            w3 = tracker.close_window(e, 3, P3)
-    if w3 is not None:
-        tracker.run(r3_t_of_first_steps, 3, w3)
+            w4 = tracker.close_window(e, 4, P3)
+    if w4 is not None:
+        tracker.run(r4_t_of_first_steps, 4, w4)
     tracker.leave(e)
 
 
@@ -227,6 +275,8 @@ def pass_0_dropout(tracker, call, source):
     w = tracker.passed(call, now, P2)
     # calls_passed_over.tspec:19: t.of_models
     tracker.idle_passed(w, 2, (now.chosen('module', (('root', True), ('called', True))),))
+    # calls_passed_over.tspec:26: t.of_modules_in_a_mode
+    tracker.run_passed(w, 3, r3_t_of_modules_in_a_mode)
     return True
 
 
@@ -254,14 +304,14 @@ def pass_3_torch_nn_ReLU_forward(tracker, call, source):
         rests = both(at_most(now.ambient('step'), 2), equal(now.ambient('phase'), 'train')) is False
         tracker.keep_rest(call, rests)
     if rests:
-        tracker.idle_all(call, source, P3, ((3, ((None,),)),))
+        tracker.idle_all(call, source, P3, ((4, ((None,),)),))
         return True
     now = tracker.instant(source, call.context)
     if both(at_most(now.ambient('step'), 2), equal(now.ambient('phase'), 'train')) is not False:
         return False
     w = tracker.passed(call, now, P3)
-    # calls_passed_over.tspec:26: t.of_first_steps
-    tracker.idle_passed(w, 3, ((None,),))
+    # calls_passed_over.tspec:33: t.of_first_steps
+    tracker.idle_passed(w, 4, ((None,),))
     return True
 
 
@@ -302,9 +352,20 @@ RULES = (
     ),
     RuleRecord(
         number=3,
-        name='t.of_first_steps',
+        name='t.of_modules_in_a_mode',
         file='calls_passed_over.tspec',
         line=26,
+        text='expect dropout.p == 0',
+        draft=False,
+        kind='before',
+        responses=(ActionRecord(action='warn'),),
+        when=True,
+    ),
+    RuleRecord(
+        number=4,
+        name='t.of_first_steps',
+        file='calls_passed_over.tspec',
+        line=33,
         text='expect zeros(c.output) < numel(c.output)',
         draft=False,
         kind='calls',
@@ -316,7 +377,8 @@ FUNCTIONS = (
     r0_t_dtypes,
     r1_t_looked_up,
     r2_t_of_models,
-    r3_t_of_first_steps,
+    r3_t_of_modules_in_a_mode,
+    r4_t_of_first_steps,
 )
 JOINTS = {
 }
@@ -342,7 +404,7 @@ PASSES = {
 }
 CALLS = {
     'matmul': ((0, P0), ),
-    'torch.nn.ReLU.forward': ((3, P3), ),
+    'torch.nn.ReLU.forward': ((4, P3), ),
 }
 DEFERRED = {
     'torch.nn.ReLU.forward': (P3, ),
