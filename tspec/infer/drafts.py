@@ -18,8 +18,10 @@ LEAST_RUNS = 2
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A claim with its precondition, the number of instances in which it held (under the
-    precondition), and of those that violated it (without).
+    """A claim with its precondition.
+
+    `held` counts the instances in which the claim held under the precondition. `broken` counts the
+    instances that violate the claim if the precondition is left out.
     """
 
     claim: Claim

@@ -159,14 +159,19 @@ def _lacking(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Itera
     """
     at = coordinates_of(layout.mesh, facts.rank).get("pp", 0)
     for group in groups(layout, sizes):
+        pattern = group.place.pattern
         here = any(at in stages or not layout.stages for _, stages in group.names)
-        known = any(group.place.fits(each.name) for each in facts.parameters)
-        module = group.place.pattern.rpartition(".")[0]
-        inside = any(fits(f"{module}.*", each.name) for each in facts.parameters)
-        is_left_out = "*" in module and not inside
-        if group.place.kind == "param" and here and not known and not is_left_out:
+        if group.place.kind != "param" or not here or _is_held(pattern, facts):
+            continue
+        module = pattern.rpartition(".")[0]
+        if "*" not in module or _is_held(f"{module}.*", facts):
             said = "the layout has it, and the model has no parameter of that name"
-            yield Problem(facts.rank, group.place.pattern, said)
+            yield Problem(facts.rank, pattern, said)
+
+
+def _is_held(pattern: str, facts: RankFacts) -> bool:
+    """True if the rank has a parameter of a name that fits."""
+    return any(fits(pattern, each.name) for each in facts.parameters)
 
 
 # --- activations --------------------------------------------------------------------------------

@@ -14,10 +14,9 @@ from tspec.values import about_pieces
 
 
 def message(symptom: Symptom, pieces: Mapping[str, str] | None = None) -> str:
-    """One sentence: the rule's expectation, the values found instead, and the parameters of which
-    these are shards.
+    """One sentence: the rule's expectation, the values found instead, and which parameters are shards.
 
-    `pieces`: parameter -> the rank's part of it.
+    `pieces`: parameter -> the shard that the rank holds, in words.
     """
     return _expected(symptom) + about_pieces(_of_parameters(symptom, pieces or {}))
 

@@ -9,7 +9,7 @@ from tspec.values import piece_in_words
 
 
 def pieces(source: StateSource | None, subjects: Iterable[str]) -> dict[str, str]:
-    """Subject -> `a piece of [16, 8] (Shard(0) over tp)`, of those that are parameters and are cut."""
+    """The subjects that are sharded parameters -> `a piece of [16, 8] (Shard(0) over tp)`."""
     if source is None:
         return {}
     cut = source.fields("parameter", "cuts")

@@ -1,5 +1,5 @@
-"""The names of the checkpoint files that a process read, and of those whose states its optimizers
-took over.
+"""Records which checkpoint files a process read, and from which of them its optimizers loaded their
+states.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ BLOCKS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class TwisterState:
-    """The numbers of the current block, and the count of those that were drawn."""
+    """The numbers of the current block. The first `taken` of them were drawn."""
 
     block: tuple[int, ...]
     taken: int
