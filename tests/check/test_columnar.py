@@ -26,7 +26,13 @@ ROOT = HERE.parents[1]
 
 
 @pytest.mark.parametrize(
-    "name", ["test_time", "test_moments", "test_claims", "test_instances", "test_values"]
+    "name",
+    [
+        "test_claims",
+        "test_moments",
+        "test_values",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("test_instances", "test_time")),
+    ],
 )
 def test_every_line_of_the_page_holds_in_queries_too(name: str) -> None:
     """Verdicts, reasons, shown values, steps and notes, and no rule is left to the interpreter."""

@@ -46,8 +46,10 @@ def by_instance(found: Verdicts) -> dict[Instance, tuple[str, str, int, Mapping[
     "arguments",
     [
         (),
-        ("--bug", "no-zero-grad"),
-        pytest.param(("--ranks", "2", "--bug", "unsynced"), marks=pytest.mark.gloo),
+        pytest.param(("--bug", "no-zero-grad"), marks=pytest.mark.slow),
+        pytest.param(
+            ("--ranks", "2", "--bug", "unsynced"), marks=[pytest.mark.gloo, pytest.mark.slow]
+        ),
     ],
     ids=["clean", "no zero_grad", "unsynced"],
 )

@@ -12,7 +12,7 @@ from tests.families import family
 from tests.jobs import run
 
 HERE = Path(__file__).resolve().parent
-FAST = {"joined", "gan", "fused_scaler", "own_optimizer", "accumulate", "layer_drop", "teacher"}
+FAST = {"gan", "fused_scaler", "own_optimizer", "layer_drop"}
 SAMPLE = {
     "averaged",
     "bfloat16_rounding",

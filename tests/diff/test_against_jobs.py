@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import pytest
+
 from tests.check.jobs import job, random_shape
 from tests.check.strategies import body as any_body
 from tests.check.strategies import loaded, spec
@@ -64,6 +66,7 @@ def check(number: int, seen: Counter[str], jobs: int = 3) -> None:
             assert after <= before, said
 
 
+@pytest.mark.slow
 def test_what_is_said_is_so_in_random_jobs() -> None:
     seen: Counter[str] = Counter()
     for number in range(60):

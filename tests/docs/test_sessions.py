@@ -27,6 +27,8 @@ from tspec.syntax.parse import parse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = ["configuration.md", "ci.md", "lint.md", "testing.md"]
+LONG = {"testing.md"}
+"""Pages whose commands take over a minute."""
 BLOCK = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -52,7 +54,10 @@ def without_lines(text: str) -> str:
     return re.sub(r"(?<=\bstdlib/)(\w+\.tspec):\d+", r"\1", text)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(each, marks=pytest.mark.slow if each in LONG else ()) for each in PAGES],
+)
 def test_commands_print_what_the_page_says(page: str, tmp_path: Path, request: Any) -> None:
     (tmp_path / "runs").mkdir()
     record_loop(tmp_path / "runs" / "a", clears=False)

@@ -38,6 +38,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(runs, ignore_errors=True)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_tutorial_does_what_it_says(folder: Path) -> None:
     statuses = {}

@@ -94,6 +94,7 @@ def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
     assert all(int(row[3]) > 380 for row in rows), ended.stdout  # tensors that were compared
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_a_reference_may_be_a_pipeline_also_with_interleaved_stages() -> None:
     ended = done("-m", "tests.equivalence.megatron_references")

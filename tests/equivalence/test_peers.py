@@ -106,7 +106,10 @@ def started(command: str, ranks: int) -> list[subprocess.Popen[str]]:
     ("script", "options", "why"),
     [
         ("killed", (), "rank 1 ended and recorded nothing"),
-        ("stalled", ("--stall-timeout", "5"), "no rank came further for 5 s"),
+        pytest.param(
+            *("stalled", ("--stall-timeout", "5"), "no rank came further for 5 s"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_run_of_a_scheduler_ends_soon_if_a_rank_is_killed_or_never_comes(

@@ -20,9 +20,11 @@ SEED = 2026
     [
         (configurations.run, 200, {"a TS05xx error", "accepted"}),
         (baselines.run, 80, {"an error that names the file", "accepted"}),
-        (traces.run, 60, {"a clear error", "a cut that is reported"}),
-        (crafted.run, 12, set()),
-        (kills.run, 2, set()),
+        pytest.param(
+            *(traces.run, 60, {"a clear error", "a cut that is reported"}), marks=pytest.mark.slow
+        ),
+        pytest.param(crafted.run, 12, set(), marks=pytest.mark.slow),
+        pytest.param(kills.run, 2, set(), marks=pytest.mark.slow),
         (disks.run, 1, set()),
     ],
     ids=lambda value: getattr(value, "__module__", None),

@@ -3,9 +3,12 @@
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.faults.specs import edited, failing, run
 
 
+@pytest.mark.slow
 def test_an_edited_spec_brings_no_fault():
     outcome = run(100, seed=20260101, every=1)
     assert [each.problem for each in outcome.failures] == []

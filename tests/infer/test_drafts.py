@@ -127,6 +127,7 @@ def test_inferring_again_gives_the_same_bytes(runs: tuple[Path, Path], text: str
     assert emit(again.drafts, "drafts", STANDARD, ("runs/a", "runs/b")) == text
 
 
+@pytest.mark.slow
 def test_one_more_run_changes_counts_and_hardly_a_rule(
     runs: tuple[Path, Path], text: str, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def declarations(text: str) -> list[str]:
     return [part for part in parts if load_text(HEAD + part).program is not None]
 
 
+@pytest.mark.slow
 def test_rules_of_random_parts(tmp_path: Path) -> None:
     dice = random.Random(1)
     found: list[str] = []

@@ -20,7 +20,7 @@ BFLOAT16 = 3e-2
 
 Losses = list[dict[str, float]]
 
-FAST = {"tp=2,sp", "pp=2"}
+FAST = {"pp=2"}
 SAMPLE = {
     "tp=2,sp,swiglu,rms,rope,kv=2,untied",
     "pp=2,virtual=2",

@@ -58,6 +58,7 @@ def test_formatting_and_explaining(home: Path) -> None:
     assert "TS0001" in tspec(home, "explain", "TS0001").stdout
 
 
+@pytest.mark.slow
 def test_recording_and_checking(home: Path) -> None:
     recorded = tspec(home, "record", "-o", "good", "--", "train.py")
     assert recorded.returncode == 0, recorded.stderr

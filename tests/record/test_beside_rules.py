@@ -9,6 +9,7 @@ from tests.record.processes import ROOT, python
 JOBS = ROOT / "tests" / "record" / "jobs.py"
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_ranks_are_checked_and_recorded_and_the_recording_says_the_same(tmp_path: Path) -> None:
     options = ["specs/hygiene", "specs/replicas", "--record", tmp_path / "run"]

@@ -64,6 +64,7 @@ def test_a_rule_that_warns_stops_where_the_project_says_so(project: Path) -> Non
     assert (found["ruleId"], found["level"], found["properties"]["step"]) == (RULE, "error", 2)
 
 
+@pytest.mark.slow
 def test_what_a_baseline_accepts_does_not_count(project: Path) -> None:
     asked = ("run", "ours.tspec", "--baseline", "accepted.json", "--report", "found.xml")
     assert tspec(project, *asked, "--update-baseline").returncode == 0

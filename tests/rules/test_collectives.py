@@ -237,7 +237,7 @@ def slow_but(samples, kinds):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", slow_but(("slices", "averages"), COMBINED))
+@pytest.mark.parametrize("kind", slow_but(("slices",), COMBINED))
 def test_ranks_that_put_together_what_they_learn(kind, tmp_path):
     done, found = run(tmp_path, kind, packs=("essentials",), job=SHARDED_BY_HAND)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
@@ -282,7 +282,16 @@ def test_one_rank_that_resumes_for_all(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize(("fault", "rule"), [("", ""), *FAULTS_OF_RESUMED])
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        ("", ""),
+        *(
+            pytest.param(*each, marks=() if each[0] == "none" else pytest.mark.slow)
+            for each in FAULTS_OF_RESUMED
+        ),
+    ],
+)
 def test_ranks_that_resume(fault, rule, tmp_path):
     """Ranks at different steps violate other rules too: the one that names the fault heads the report."""
     packs = ("communication", "data_parallel", "essentials")

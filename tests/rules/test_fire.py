@@ -111,6 +111,7 @@ def test_fires(name, tmp_path):
     assert name in ONLY_LIVE or qualified in offline
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_is_silent(name, tmp_path):
     assert violated(VARIANTS[name](False), tmp_path) == (set(), set())

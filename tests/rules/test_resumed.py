@@ -36,7 +36,6 @@ FAULTS_OF_SHARDS = (
     ("counters", "resumed_counters_go_on"),
 )
 """A fault of `resumed_shards_job.py`, and the rule that finds it."""
-SAMPLES = ("weights", "average", "one_file", "schedule")
 
 
 @pytest.mark.gloo
@@ -50,7 +49,7 @@ def test_a_sound_run_that_goes_on(kind, tmp_path):
 @pytest.mark.parametrize(
     ("fault", "rule"),
     [
-        pytest.param(*each, marks=() if each[0] in SAMPLES[:3] else pytest.mark.slow)
+        pytest.param(*each, marks=() if each[0] == "average" else pytest.mark.slow)
         for each in FAULTS_OF_CHECKPOINTS
     ],
 )
@@ -69,7 +68,13 @@ def test_ranks_that_save_a_file_each_and_go_on(kind, tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize(("fault", "rule"), FAULTS_OF_PARTS)
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        pytest.param(*each, marks=() if each[0] == "first" else pytest.mark.slow)
+        for each in FAULTS_OF_PARTS
+    ],
+)
 def test_a_rank_that_goes_on_from_the_part_of_another(fault, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS_OF_PARTS, job=OF_PARTS)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -87,7 +92,7 @@ def test_a_sound_run_that_goes_on_from_a_distributed_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "rule"),
     [
-        pytest.param(*each, marks=() if each[0] in SAMPLES else pytest.mark.slow)
+        pytest.param(*each, marks=() if each[0] == "schedule" else pytest.mark.slow)
         for each in FAULTS_OF_SHARDS
     ],
 )

@@ -69,6 +69,7 @@ def test_a_job_of_a_launcher_within_the_run_is_not_started_again(tmp_path: Path)
     assert left(folder, "attempt-*") == []
 
 
+@pytest.mark.slow
 def test_a_stop_ends_ranks_that_no_longer_open_their_steps_together(tmp_path: Path) -> None:
     # The first rank comes late once, so that afterwards the other hears of the stop only in the next step:
     # it is in the job's own collective then, and waits for a rank that has to end.
@@ -111,7 +112,7 @@ def nodes(folder: Path, *how: str) -> list[subprocess.CompletedProcess[str]]:
     return ended
 
 
-@pytest.mark.parametrize("how", ["destroy", "stay"])
+@pytest.mark.parametrize("how", ["destroy", pytest.param("stay", marks=pytest.mark.slow)])
 def test_the_first_rank_reports_what_ranks_on_other_nodes_found(tmp_path: Path, how: str) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     first, second = nodes(folder, how)
@@ -135,6 +136,7 @@ def test_a_stop_ends_ranks_on_all_nodes_with_the_report(tmp_path: Path) -> None:
     assert "stopped in step 4" in second.stderr
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_is_said_and_not_waited_for_long(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     first, _ = nodes(folder, "killed")

@@ -85,7 +85,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("how", ["here", "spawn"])
+@pytest.mark.parametrize("how", ["here", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_module_runs_as_it_would_alone(folder: Path, command: str, how: str) -> None:
     arguments = ("-m", "package.train", how, "-b", "--", "-o")
     alone = done(folder, *arguments)

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.gloo
 JOB = ROOT / "tests" / "clean" / "joined.py"
 
 
-@pytest.mark.parametrize("kind", ["list", "loader", "left"])
+@pytest.mark.parametrize(
+    "kind", ["loader", *(pytest.param(each, marks=pytest.mark.slow) for each in ("list", "left"))]
+)
 def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None:
     recording = tmp_path / "run"
     options = ("--record", recording, "--", JOB, "--kind", kind, "--epochs", "2")

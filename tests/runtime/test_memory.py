@@ -97,6 +97,7 @@ def test_within_an_epoch_a_batch_is_kept_and_no_more() -> None:
     assert (late - early) / 600 < BATCH
 
 
+@pytest.mark.slow
 def test_epochs_leave_nothing_behind() -> None:
     early, late = bytes_at((50, 350), checked(18, 20))
     assert (late - early) / 300 < STEP
@@ -128,6 +129,7 @@ def recording(tmp_path: Path) -> Iterator[Callable[[Callable[[int], None]], None
     recorder.close()
 
 
+@pytest.mark.slow
 def test_a_recorder_keeps_nothing_of_steps_that_are_written(
     recording: Callable[[Callable[[int], None]], None],
 ) -> None:

@@ -155,6 +155,7 @@ def unchecked(rank: int, meeting: str, folder: Path) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_not_checked_is_not_waited_for_long(tmp_path: Path) -> None:
     assert ranks(unchecked, tmp_path) == [0, 0]
     assert counts(tmp_path)["unknown"] > 0

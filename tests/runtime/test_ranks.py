@@ -203,6 +203,7 @@ def fail_meanwhile(rank: int, meeting: str, folder: Path) -> None:
                 raise ConnectionError("Connection closed by peer")
 
 
+@pytest.mark.slow
 def test_a_rank_that_fails_since_another_was_stopped_was_stopped(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tspec.resolve import load
 from tspec.testing.coverage import VerdictCounts, count_tests, coverage
 from tspec.testing.suite import run_all
@@ -20,6 +22,7 @@ ONLY_LIVE = {
 """Rules on differences of tensors, and on ranks at different steps, which no script can say; `tests/rules` has their faults."""
 
 
+@pytest.mark.slow
 def test_the_shipped_tests_pass_by_every_executor() -> None:
     loaded = load([ROOT / "specs", ROOT / "stdlib"], tests=True)
     assert loaded.program is not None

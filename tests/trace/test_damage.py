@@ -133,7 +133,7 @@ def changes(seed: int, count: int, kinds: tuple[Change, ...]) -> Iterator[tuple[
 @pytest.mark.parametrize(
     ("name", "count", "kinds"),
     [
-        ("rank-0.arrow", 240, (flip,)),
+        pytest.param("rank-0.arrow", 240, (flip,), marks=pytest.mark.slow),
         ("rank-0.arrow", 160, (overwrite, truncate, swap, repeat)),
         ("meta.json", 100, (flip,)),
         ("meta.json", 100, (overwrite, truncate, swap, repeat)),

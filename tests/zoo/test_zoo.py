@@ -13,7 +13,7 @@ from tests.jobs import Outcome, run
 
 HERE = Path(__file__).resolve().parent
 ESSENTIALS = "specs/essentials"
-FAST = {"b01", "b04", "b07", "b20", "n2", "h2"}
+FAST = {"b01", "b04", "b20"}
 SAMPLE = {
     "b02",
     "b03",
