@@ -168,11 +168,13 @@ def test_the_columnar_checker_agrees_with_the_interpreter() -> None:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.timeout(3600)  # minutes on a quiet machine
 def test_the_checker_of_jobs_agrees_on_many_more() -> None:
     agree(replayed.check, range(400, 8000), as_in=steady)
 
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.timeout(3600)  # minutes on a quiet machine
 def test_the_columnar_checker_agrees_on_many_more() -> None:
     agree(columnar.check, range(16, 400), rules_of_each=6)
