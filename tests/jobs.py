@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE = 400
+PATIENCE = 800
 """Seconds; the machine may be busy."""
 
 
