@@ -51,7 +51,7 @@ def test_each_piece_of_advice_types_in_the_words_of_recordings() -> None:
 
 def test_a_draft_keeps_the_name_and_the_sentence_of_the_advice() -> None:
     claim = advised()["every_layer_is_used"]
-    assert claim.breaks.startswith("A layer that no forward pass of its model goes through")
+    assert claim.breaks.startswith("A layer that no forward pass of its model calls")
     assert "Look at" not in claim.breaks
     assert claim.head.clauses() == ("for m in modules(leaf: true)", "each epoch")
 
