@@ -34,7 +34,7 @@ def diff(
         typer.Argument(
             metavar="OLD NEW | A..B [PATHS] | REV [PATHS]",
             help="Two files, folders or modules (REV:PATH for those of a git revision); two "
-            "revisions; or a revision and what lies in the folder.",
+            "revisions; or a revision and the working tree.",
             show_default=False,
         ),
     ],

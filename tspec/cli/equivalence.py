@@ -107,7 +107,7 @@ StallTimeoutOption = Annotated[
         "--stall-timeout",
         metavar="SECONDS",
         min=0.1,
-        help="End a run of an equivalence in which no rank made progress for so long.",
+        help="End a run of an equivalence in which no rank makes progress for SECONDS.",
         show_default="600",
     ),
 ]

@@ -52,7 +52,7 @@ class FmtOptions:
     """Whether files are checked only, shown as a diff, or upgraded."""
 
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")
+        bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")
     ] = False
     diff: Annotated[
         bool, typer.Option("--diff", help="Write nothing; print what would change.")

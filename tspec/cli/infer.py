@@ -36,7 +36,7 @@ LayoutOption = Annotated[
 ]
 RanksOption = Annotated[
     int | None,
-    typer.Option("--ranks", min=1, help="How many ranks the script is to see. With --layout."),
+    typer.Option("--ranks", metavar="N", min=1, help="How many ranks the script sees. With --layout."),
 ]
 FullOption = Annotated[
     Path | None,
@@ -140,7 +140,7 @@ def _layout(
         found = from_tensors(full, folders[0], mesh)
     else:
         if ranks is None:
-            raise BadParameter("say how many ranks the script is to see", param_hint="--ranks")
+            raise BadParameter("say how many ranks the script sees", param_hint="--ranks")
         found = from_script(command_of(ctx), ranks)
     draft_layout(name, found, output, module_name(output))
 

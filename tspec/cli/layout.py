@@ -35,7 +35,7 @@ def layout() -> None:
 @app.command()
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A spec file with a layout.")],
-    rank: Annotated[int, typer.Option("--rank", min=0, help="The rank.")] = 0,
+    rank: Annotated[int, typer.Option("--rank", metavar="N", min=0, help="The rank.")] = 0,
     name: Annotated[
         str | None, typer.Option("--layout", metavar="NAME", help="Which layout, if FILE has several.")
     ] = None,

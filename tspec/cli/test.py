@@ -75,7 +75,7 @@ class CoverageOptions:
         ),
     ] = None  # fmt: skip
     fail_under: Annotated[
-        float | None, typer.Option("--fail-under", metavar="PERCENT", help="The least coverage.")
+        float | None, typer.Option("--fail-under", metavar="PERCENT", help="Exit with 1 if coverage is below this.")
     ] = None
     coverage_report: Annotated[
         Path | None,
