@@ -114,16 +114,16 @@ def show(value: object) -> str:
     return shown[: LONGEST - 1] + "…"
 
 
-def piece_in_words(whole_shape: Sequence[int], cuts: Sequence[str]) -> str:
-    """A rank's part of a sharded parameter, in words: `a piece of [16, 8] (Shard(0) over tp)`."""
-    return f"a piece of {show(tuple(whole_shape))} ({', '.join(cuts)})"
+def shard_in_words(whole_shape: Sequence[int], cuts: Sequence[str]) -> str:
+    """A rank's part of a sharded parameter, in words: `a shard of [16, 8] (Shard(0) over tp)`."""
+    return f"a shard of {show(tuple(whole_shape))} ({', '.join(cuts)})"
 
 
-def about_pieces(pieces: Mapping[str, str]) -> str:
+def about_shards(shards: Mapping[str, str]) -> str:
     """The end of a message with numbers of parameters: it names those that are sharded. Empty if
     none is.
     """
-    return "".join(f"; {name} is {words}" for name, words in pieces.items())
+    return "".join(f"; {name} is {words}" for name, words in shards.items())
 
 
 def _first_of(names: Sequence[str]) -> str:

@@ -102,7 +102,7 @@ def test_given_values_have_types() -> None:
         (
             "tp=1,pp=4",
             (
-                "gradients_of_copies_agree", "pieces_differ", "default_streams_agree",
+                "gradients_of_copies_agree", "shards_differ", "default_streams_agree",
                 "tensor_parallel_streams_differ", "residual_stream_agrees", "tokens_agree",
                 "targets_agree", "losses_agree",
             ),

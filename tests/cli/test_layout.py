@@ -154,7 +154,7 @@ def test_a_picture_of_all_ranks(spec: str, tmp_path: Path) -> None:
     assert "8..9 and 6 of padding; 0..3" in page.text
     assert "[vocab padded to 4 * tp / tp, hidden]: 10 × 4" in page.text
     assert not [attrs for tag, attrs in page.tags if tag in ("script", "link", "img")]
-    # The gated MLP: two blocks for each of two pieces, each a quarter of the height.
+    # The gated MLP: two blocks for each of two shards, each a quarter of the height.
     picture = file.read_text().split("param layers.{0, 1, 4, 5}.fc1.weight")[1].split("</svg>")[0]
     boxes = re.findall(
         r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', picture
@@ -168,7 +168,7 @@ def test_a_picture_of_all_ranks(spec: str, tmp_path: Path) -> None:
 
 
 def test_a_picture_shows_the_dimensions_that_are_cut(tmp_path: Path) -> None:
-    """Of logits the third dimension is cut and the second is not: no piece covers another."""
+    """Of logits the third dimension is cut and the second is not: no shard covers another."""
     place = 'output "logits": [seq / cp, batch, vocab padded to 4 * tp / tp]'
     text = SPEC.replace('output "layers.*": [seq / zigzag(cp), hidden] replicated tp', place)
     (tmp_path / "a.tspec").write_text(text.replace('"head"', '"head", "logits"', 1))
@@ -187,7 +187,7 @@ def test_a_picture_shows_the_dimensions_that_are_cut(tmp_path: Path) -> None:
         (("--given", "sep=16"), "did you mean `seq`?"),
         (("--given", "seq=true"), "`seq` is a number from 1 on"),
         (("--given", "overlapped=1"), "`overlapped` is true or false"),
-        (("--given", "seq=10"), "10 is not divisible into 4 pieces over `cp`"),
+        (("--given", "seq=10"), "10 is not divisible into 4 parts over `cp`"),
         (("--layout", "smal"), "did you mean `small`?"),
     ],
 )

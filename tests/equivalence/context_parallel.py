@@ -1,4 +1,4 @@
-"""A transformer under context parallelism in plain torch: each rank has two pieces of every sequence, zigzag.
+"""A transformer under context parallelism in plain torch: each rank has two chunks of every sequence, zigzag.
 
 Keys and values are gathered before the attention. On one rank it is the reference. `--fault` puts one bug into the
 job of several ranks.
@@ -22,13 +22,13 @@ FAULTS = ("positions", "contiguous", "local_mean", "reduction", "local_mask", "s
 
 
 def zigzag(length: int, rank: int) -> Tensor:
-    """The places of a rank in a sequence: one of the first pieces, and the one as far from the end."""
+    """The places of a rank in a sequence: one of the first chunks, and the one as far from the end."""
     pieces = torch.arange(length).chunk(2 * RANKS)
     return torch.cat([pieces[rank], pieces[-1 - rank]])
 
 
 class Gather(torch.autograd.Function):
-    """The whole sequence (dimension 1) from the ranks' pieces; the gradient of a piece is summed over the ranks."""
+    """The whole sequence (dimension 1) from the ranks' shards; the gradient of a shard is summed over the ranks."""
 
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""A model under tensor parallelism by hand that draws its own first weights: each rank draws all, and keeps its piece.
+"""A model under tensor parallelism by hand that draws its own first weights: each rank draws all, and keeps its shard.
 
-`--fault piece` keeps the piece of another rank of one matrix, `spread` draws with the deviation of the piece's own width,
+`--fault piece` keeps the shard of another rank of one matrix, `spread` draws with the deviation of the shard's own width,
 `own_bias` lets each rank draw a bias that all have.
 """
 
@@ -47,7 +47,7 @@ class Model(nn.Module):
 
 
 def first_weights() -> dict[str, Tensor]:
-    """This rank's pieces of the weights that all ranks draw."""
+    """This rank's shards of the weights that all ranks draw."""
     drawn = torch.Generator().manual_seed(5)
     width = HIDDEN // RANKS if FAULT == "spread" else HIDDEN
     full = {

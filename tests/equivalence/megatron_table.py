@@ -266,7 +266,7 @@ def judged(
 
 
 def first(outcome: Outcome) -> str:
-    """The first tensor that differs, or of which the pieces do not fit."""
+    """The first tensor that differs, or of which the shards do not fit."""
     found = [*outcome.wrong, *outcome.faults]
     name = min(found, key=lambda each: each.order).name if found else None
     return "" if name is None else f"{name.kind} {name.name}"

@@ -45,7 +45,7 @@ def checkpoint(keys: tuple[str, ...]) -> dict[str, dict[str, Tensor]]:
 
 
 def mine(name: str, whole: Tensor) -> Tensor:
-    """The piece of this rank."""
+    """The shard of this rank."""
     if name.startswith("norm"):
         return whole
     return whole.chunk(RANKS, dim=1 if name == "fc2.weight" else 0)[RANK]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import Cut
-from tspec.equivalence.merge import Merged, Piece, Spread, merge
+from tspec.equivalence.merge import Merged, RankShard, Spread, merge
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import Allowed, allowed
 from tspec.resolve.program.trials import Absolute, Combined, Noise, Number, Relative, Ulp
@@ -223,7 +223,7 @@ def test_replicas_may_differ_by_round_off_but_not_what_is_kept() -> None:
 def test_replicas_that_add_up_to_the_reference_lack_a_reduction(second: Tensor, says: str) -> None:
     first = torch.tensor([-1.0, 2, 0, 1])
     cut = Cut((4,), (((0, 4, 0, 1),),))
-    merged = merge((4,), [Piece(0, cut, first), Piece(1, cut, second)])
+    merged = merge((4,), [RankShard(0, cut, first), RankShard(1, cut, second)])
     [fault] = Comparer({WEIGHT: torch.ones(4)}, [], Number(1e-6)).faults(WEIGHT, merged)
     assert fault.fault.message.partition("of the tensor")[2] == says
 
@@ -232,7 +232,7 @@ def test_a_replica_that_was_left_at_zero_lacks_no_reduction() -> None:
     """The other one is the reference by itself, and buffers are no summands."""
     mean = TensorName("buffers", "norm.running_mean", 1)
     cut = Cut((4,), (((0, 4, 0, 1),),))
-    merged = merge((4,), [Piece(0, cut, torch.ones(4)), Piece(1, cut, torch.zeros(4))])
+    merged = merge((4,), [RankShard(0, cut, torch.ones(4)), RankShard(1, cut, torch.zeros(4))])
     [fault] = Comparer({mean: torch.ones(4)}, [], Number(1e-6)).faults(mean, merged)
     assert fault.fault.message == "replicas on ranks 0, 1 differ by 1.0e+00 of the tensor"
 
@@ -253,7 +253,7 @@ def test_replicas_with_earlier_numbers_are_stale_and_lack_no_reduction(
     begin, now = TensorName("params", "b", 0), TensorName("params", "b", 1)
     cut = Cut((4,), (((0, 4, 0, 1),),))
     reference = {begin: torch.arange(1.0, 5), now: torch.arange(2.0, 6)}
-    merged = merge((4,), [Piece(0, cut, first), Piece(1, cut, second)])
+    merged = merge((4,), [RankShard(0, cut, first), RankShard(1, cut, second)])
     wide = 0.15  # of a norm of 7.3: 1.1
     [fault] = Comparer(reference, [], Number(wide)).faults(now, merged)
     assert fault.evidence.suggests == suggests
@@ -283,10 +283,10 @@ def test_what_replicas_make_together_is_compared_where_they_are_reduced_later() 
     rows = Cut((3,), (((0, 3, 0, 1),),))
     part = torch.tensor([0.5, 4.0, -1.0])
     for other, differs in ((reference - part, False), (2 * reference - part, False), (part, True)):
-        merged = merge((3,), [Piece(0, rows, part), Piece(1, rows, other)])
+        merged = merge((3,), [RankShard(0, rows, part), RankShard(1, rows, other)])
         if not merged.spreads:
             continue
         assert comparer.reduced(name, merged).differs == differs
-        whole = merge((3,), [Piece(0, rows, reference)])
+        whole = merge((3,), [RankShard(0, rows, reference)])
         assert comparer.is_nearer(name, whole, merged)
         assert not comparer.is_nearer(name, merged, whole)

@@ -1,4 +1,4 @@
-"""Generated numbers: each rank's piece is the cut of the full tensor, and they look random."""
+"""Generated numbers: each rank's shard is the cut of the full tensor, and they look random."""
 
 from __future__ import annotations
 

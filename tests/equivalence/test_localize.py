@@ -107,7 +107,7 @@ def test_what_a_wrong_gradient_makes_of_a_later_step_is_no_second_fault() -> Non
 def test_a_gradient_is_of_the_innermost_module_that_took_the_tensor() -> None:
     found = outcome(("output_grads", "norm", 2), ("output_grads", "attention.qkv", 3))
     assert blamed(found) == [
-        ("attention", "backward pass", 3),  # it cuts what `qkv` made, and hands on the pieces
+        ("attention", "backward pass", 3),  # it cuts what `qkv` made, and hands on the shards
         ("attention.qkv", "backward pass", 2),
     ]
 

@@ -1,4 +1,4 @@
-"""Pieces make the tensor that was cut, and each way in which they do not is told."""
+"""Shards make the tensor that was cut, and each way in which they do not is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from tests.layout.cut import AXES, layout_of, placements
 from tspec.equivalence.cut import Cut, Run
 from tspec.equivalence.cuts import cut_of
-from tspec.equivalence.merge import Piece, merge
+from tspec.equivalence.merge import RankShard, merge
 from tspec.layout.ranks import coordinates
 from tspec.layout.shards import shard
 from tspec.layout.sizes import sizes_of
@@ -35,7 +35,7 @@ def test_pieces_make_the_tensor_that_was_cut(place: Placement) -> None:
         positions = cut.positions()
         held = full.flatten()[positions.clamp(min=0)].masked_fill(positions < 0, 99.0)
         summand = tuple(coordinates(AXES, rank)[name] for name in spare)
-        pieces.append(Piece(rank, cut, held.double() / count, summand))
+        pieces.append(RankShard(rank, cut, held.double() / count, summand))
     merged = merge(tuple(full.shape), pieces)
     assert (merged.faults, merged.spreads) == ((), ())
     assert merged.tensor is not None
@@ -45,8 +45,8 @@ def test_pieces_make_the_tensor_that_was_cut(place: Placement) -> None:
 TOP, BOTTOM = (Cut((4, 2), (((start, 2, 0, 1),), ((0, 2, 0, 1),))) for start in (0, 2))
 
 
-def halves() -> list[Piece]:
-    return [Piece(0, TOP, torch.ones(2, 2)), Piece(1, BOTTOM, torch.ones(2, 2))]
+def halves() -> list[RankShard]:
+    return [RankShard(0, TOP, torch.ones(2, 2)), RankShard(1, BOTTOM, torch.ones(2, 2))]
 
 
 def test_a_rank_without_its_tensor_is_told() -> None:
@@ -81,7 +81,7 @@ def test_omission_and_overlap_are_told_with_an_element() -> None:
 
 def test_replicas_with_other_bits_are_told_with_their_distance() -> None:
     first, second = halves()
-    other = Piece(2, TOP, torch.tensor([[1.0, 1.0], [1.0, 4.0]]))
+    other = RankShard(2, TOP, torch.tensor([[1.0, 1.0], [1.0, 4.0]]))
     [spread] = merge((4, 2), [first, second, other]).spreads
     assert (spread.ranks, spread.difference, spread.norm) == ((0, 2), 3.0, 2.0)
     same = merge((4, 2), [first, second, replace(other, tensor=torch.ones(2, 2))])
@@ -91,7 +91,7 @@ def test_replicas_with_other_bits_are_told_with_their_distance() -> None:
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_replicas_that_are_not_finite_are_infinitely_far(wrong: float) -> None:
     first, second = halves()
-    [spread] = merge((4, 2), [first, second, Piece(2, TOP, torch.full((2, 2), wrong))]).spreads
+    [spread] = merge((4, 2), [first, second, RankShard(2, TOP, torch.full((2, 2), wrong))]).spreads
     assert spread.difference == float("inf")
 
 

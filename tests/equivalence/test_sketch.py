@@ -30,7 +30,7 @@ from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.cuts import cut_of
 from tspec.equivalence.localize import localize_sketched
-from tspec.equivalence.merge import Piece, merge
+from tspec.equivalence.merge import RankShard, merge
 from tspec.equivalence.observing.orders import Orders, Sketching
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
@@ -89,7 +89,7 @@ def test_sketches_of_shards_and_summands_are_the_sketch_of_the_tensor(
         held = full.flatten()[positions.clamp(min=0)].masked_fill(positions < 0, inf)
         summand = tuple(coordinates(AXES, rank)[name] for name in summed)
         numbers = sketch("w", cut, held.double() / count, Draws())
-        pieces.append(Piece(rank, cut, numbers, summand, Sketched(cut.shape, "float32")))
+        pieces.append(RankShard(rank, cut, numbers, summand, Sketched(cut.shape, "float32")))
     merged = merge(tuple(full.shape), pieces)
     assert (merged.faults, merged.spreads) == ((), ())
     assert merged.tensor is not None and merged.tensor.shape == (length(tuple(full.shape)),)
@@ -213,7 +213,7 @@ def test_replicas_that_are_summands_lack_a_reduction() -> None:
     compares, reference = comparer()
     part = torch.randn(SHAPE, dtype=torch.float64)
     held = (part, reference - part)
-    pieces = [Piece(rank, whole(SHAPE), of(each), (), FLOATS) for rank, each in enumerate(held)]
+    pieces = [RankShard(rank, whole(SHAPE), of(each), (), FLOATS) for rank, each in enumerate(held)]
     [fault] = compares.faults(LATER, merge(SHAPE, pieces))
     assert fault.fault.kind == "replicas"
     assert fault.evidence.suggests == "missing reduction"
@@ -221,7 +221,7 @@ def test_replicas_that_are_summands_lack_a_reduction() -> None:
 
 def test_shapes_holes_and_doubled_elements_are_told_of_sketches() -> None:
     top = Cut(SHAPE, (((0, 20, 0, 1),), ((0, 50, 0, 1),)))
-    half = Piece(
+    half = RankShard(
         0, top, sketch("w", top, torch.ones(20, 50), Draws()), (), Sketched((20, 50), "float32")
     )
     small = replace(half, rank=1, tensor=torch.empty(0), sketched=Sketched((20, 49), "float32"))

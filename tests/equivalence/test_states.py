@@ -11,10 +11,10 @@ from tests.equivalence.test_observer import observed
 from tests.equivalence.trials import trial_of
 from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import whole
-from tspec.equivalence.merge import Merged, Piece, merge
+from tspec.equivalence.merge import Merged, RankShard, merge
 from tspec.equivalence.observing.orders import Orders
-from tspec.equivalence.pieces import merge_by_layout, names_of
 from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.shards import merge_by_layout, names_of
 from tspec.resolve import load_text
 from tspec.resolve.program.trials import Combined, Noise, Number
 
@@ -85,7 +85,7 @@ def test_states_of_one_key_say_which_of_them_are_zero() -> None:
 def test_replicas_of_a_state_have_the_same_bits() -> None:
     reference = {SQUARES: torch.ones(4)}
     held = torch.ones(4), torch.ones(4).nextafter(torch.tensor(2.0))
-    pieces = [Piece(rank, whole((4,)), each) for rank, each in enumerate(held)]
+    pieces = [RankShard(rank, whole((4,)), each) for rank, each in enumerate(held)]
     merged: Merged = merge((4,), pieces)
     [fault] = Comparer(reference, [reference], THREE).faults(SQUARES, merged)
     assert fault.fault.message == "replicas on ranks 0, 1 differ by 1.2e-07 of the tensor"

@@ -140,7 +140,7 @@ def edited(chance: random.Random) -> tuple[str, str]:
 def _edit(
     pieces: list[str], chance: random.Random, another: Callable[[random.Random], str]
 ) -> list[str]:
-    """The pieces with one deleted, doubled, swapped with another, replaced or added."""
+    """The tokens with one deleted, doubled, swapped with another, replaced or added."""
     if not pieces:
         return [another(chance)]
     places = [n for n, piece in enumerate(pieces) if piece.strip()] or [0]

@@ -15,7 +15,7 @@ from tests.megatron.shipped import of_the_job
 from tspec.cli.app import app
 from tspec.infer.layouts.emit import draft
 from tspec.infer.layouts.fit import placement
-from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
+from tspec.infer.layouts.shards import Found, ShardIndices, Unknown
 from tspec.layout.differences import differences
 from tspec.layout.faults import checked
 from tspec.resolve import load
@@ -124,7 +124,7 @@ def test_data_tells_how_tensors_are_cut(noise: float, tmp_path: Path) -> None:
     text, said = drafted(tmp_path / "draft.tspec", *arguments)
     for pattern, cut in CUTS.values():
         assert f'  param "{pattern}": {cut}\n' in text
-    assert "uneven: pieces of dimension 0 have different lengths, 3 and 4 of 7" in said
+    assert "uneven: shards of dimension 0 have different lengths, 3 and 4 of 7" in said
     gives_none = "what rank 0 holds is near no cut of the full tensor"
     gives_none = (
         gives_none if noise else "no cut over `tp` gives what the ranks hold of dimension 0"
@@ -286,7 +286,7 @@ EXPERTS = "experts=4,noaux,untied"
 def test_a_clean_megatron_job_is_one_device_by_its_draft(
     model: str, sizes: dict[str, int], tmp_path: Path
 ) -> None:
-    """From generated weights, which each rank makes its piece of by the draft."""
+    """From generated weights, which each rank makes its shard of by the draft."""
     draft = tmp_path / "draft.tspec"
     job = ",".join((*(f"{axis}={size}" for axis, size in sizes.items()), model, "steps=1"))
     _, said = drafted(draft, "--ranks", "2", "--", str(ROOT / "tests/megatron/rank.py"), job)

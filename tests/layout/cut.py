@@ -57,7 +57,7 @@ def size_of(dimension: Dimension) -> int:
 def numpy_cut(shape: Shape, where: dict[str, int], axes=AXES) -> np.ndarray:
     """A rank's tensor of the indices in the full tensor, -1 where it is padding.
 
-    Only reshapes and splits of numpy: each size is an axis of the array, cut, then joined again. Pieces
+    Only reshapes and splits of numpy: each size is an axis of the array, cut, then joined again. Shards
     one after another are split from each other first.
     """
     real = [size_of(each) for each in shape.dimensions]

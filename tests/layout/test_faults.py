@@ -1,4 +1,4 @@
-"""Faults of layouts: one case file for each code, and none where the pieces tile."""
+"""Faults of layouts: one case file for each code, and none where the shards tile."""
 
 from __future__ import annotations
 

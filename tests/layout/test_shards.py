@@ -33,7 +33,7 @@ WORLD = prod(size for _, size in AXES)
 
 
 def numbers(piece) -> list[int]:
-    """The indices of a piece in the flattened full tensor, -1 for padding."""
+    """The indices of a shard in the flattened full tensor, -1 for padding."""
     full = piece.full
     return [-1 if i is None else int(np.ravel_multi_index(i, full)) for i in piece.indices()]
 
@@ -176,7 +176,7 @@ def test_what_is_not_known_or_not_even_is_said() -> None:
     place = Placement("param", "w", Shape((Dimension("seq", (), (Split("cp"),)),)))
     with pytest.raises(UnknownSize, match="seq"):
         of(layout_of(place), "w", 0)
-    with pytest.raises(UnevenShards, match="10 is not divisible into 3 pieces over `cp`"):
+    with pytest.raises(UnevenShards, match="10 is not divisible into 3 parts over `cp`"):
         of(layout_of(place), "w", 0, seq=10)
 
 

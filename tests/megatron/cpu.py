@@ -17,7 +17,7 @@ SEQUENCE_PARALLEL = "sequence_parallel"
 
 def run_on_cpu() -> None:
     """Put all stand-ins in place. It comes before the first import of megatron."""
-    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiled pieces of the package take minutes
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiled parts of the package take minutes
     for stand_in in (devices, tensor_types, streams, random_streams, norms, routing, loading):
         stand_in()
 

@@ -77,13 +77,13 @@ def models_of(job: Job) -> dict[str, Any]:
 
 
 class Files:
-    """A file of each piece, which the first of those ranks that hold copies writes, and one of the distributed optimizer."""
+    """A file of each shard, which the first of those ranks that hold copies writes, and one of the distributed optimizer."""
 
     def __init__(self, folder: Path, bug: str | None) -> None:
         self.folder, self.bug = folder, bug
 
     def _at(self, name: str, first: bool = False) -> Path:
-        """Where a file of this rank lies, or one of the first of those that hold the other pieces."""
+        """Where a file of this rank lies, or one of the first of those that hold the other shards."""
         from megatron.core import parallel_state
 
         piece = 0 if first else parallel_state.get_tensor_model_parallel_rank()

@@ -310,7 +310,7 @@ FAULTS = (
         "tensor_parallel with_averages",
         "pieces_left_out",
         "Gradients of layers that are cut are left out of the average over `dp`.",
-        Found("pieces_agree_over_dp", 5, (0, 1, 2, 3), "blocks.0.down.bias"),
+        Found("shards_agree_over_dp", 5, (0, 1, 2, 3), "blocks.0.down.bias"),
     ),
     Fault(
         "tensor_parallel with_averages",
@@ -321,13 +321,13 @@ FAULTS = (
     Fault(
         "tensor_parallel clip",
         "clipped_by_part",
-        "Each rank scales gradients by the norm of its own pieces, by hand.",
+        "Each rank scales gradients by the norm of its own shards, by hand.",
         Found("gradients_agree_after_all_reduce", 1, (0, 1), "blocks.0.down.bias"),
     ),
     Fault(
         "tensor_parallel clip",
         "clipped_locally",
-        "`clip_grad_norm_` is given the pieces on this rank.",
+        "`clip_grad_norm_` is given the shards on this rank.",
         Found("gradient_norms_agree", 1, (0, 1), ""),
     ),
     # Stages

@@ -89,7 +89,7 @@ def average_gradients(model, group, bug):
 
 
 def clip(model, bug):
-    """By the norm of all pieces; as a bug by that of the pieces on this rank."""
+    """By the norm of all shards; as a bug by that of the shards on this rank."""
     if bug == "clipped_by_part":
         parts = [getattr(p.grad, "_local_tensor", p.grad) for p in model.parameters()]
         norm = torch.stack([part.norm() for part in parts]).norm()

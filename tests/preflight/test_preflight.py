@@ -165,7 +165,7 @@ PLAIN = "".join(line for line in SHARDED.splitlines(True) if not line.startswith
 def test_pieces_with_padding(
     script: str, multiple: str, rank: int, wrong: str, tmp_path: Path
 ) -> None:
-    """`fully_shard` keeps a piece without its padding; by hand a rank has it."""
+    """`fully_shard` keeps a shard without its padding; by hand a rank has it."""
     (tmp_path / "script.py").write_text(script)
     (tmp_path / "padded.tspec").write_text(PADDED.replace("MULTIPLE", multiple))
     status, said = preflight(

@@ -40,7 +40,7 @@ from tspec.runtime.findings import FindingsWriter
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.source import Source, Span
 from tspec.trace.model import Ending
-from tspec.trace.pieces import Piece
+from tspec.trace.shards import ParameterSharding
 from tspec.trace.show import StreamSummary, TraceSummary
 from tspec.trace.show import text as trace_text
 from tspec.values import Location
@@ -192,7 +192,10 @@ def test_the_summary_of_a_trace_shows_any_text(text, file):
         {},
     )
     shown = trace_text(summary)
-    for each in (shown, trace_text(replace(summary, pieces={text: Piece((2,), (text,))}))):
+    for each in (
+        shown,
+        trace_text(replace(summary, shardings={text: ParameterSharding((2,), (text,))})),
+    ):
         assert unprintable(each) == set()
         assert commands(lines(each)) == []
     plain = TraceSummary(

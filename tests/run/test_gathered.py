@@ -16,7 +16,7 @@ def line(rule: str, step: int, count: int) -> str:
         "ranks": [0],
         "at": [step, 0],
         "held": 0,
-        "pieces": {},
+        "shards": {},
     }
     return json.dumps(found | {"subjects": [], "reason": "", "values": {}, "location": None}) + "\n"
 

@@ -84,7 +84,7 @@ class Verdicts:
     """Instances that `decided` leaves out. Empty unless asked for."""
     ends_early: tuple[EndsEarly, ...] = ()
     """Ranks whose recordings end before the run does: later instances were not checked."""
-    pieces: Mapping[str, str] = field(default_factory=dict)
-    """Parameter -> the rank's part of it, if it is sharded: `a piece of [16, 8] (Shard(0) over
+    shards: Mapping[str, str] = field(default_factory=dict)
+    """Parameter -> the rank's part of it, if it is sharded: `a shard of [16, 8] (Shard(0) over
     tp)`.
     """

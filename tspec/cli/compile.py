@@ -24,7 +24,10 @@ def compile_specs(
     project: Project,
     rules: RuleOptions,
     target: Annotated[
-        str, typer.Option("--target", metavar="NAME", help="The framework of the job: torch or megatron.")
+        str,
+        typer.Option(
+            "--target", metavar="NAME", help="The framework of the job: torch or megatron."
+        ),
     ] = "torch",
     given: GivenOption = None,
     specs: SpecsArgument = None,

@@ -15,7 +15,7 @@ from tspec.cli.say import BadParameter, say, warn
 from tspec.printable import visible
 
 if TYPE_CHECKING:
-    from tspec.infer.layouts.pieces import Found
+    from tspec.infer.layouts.shards import Found
     from tspec.resolve.program.sharding import Axes
 
 MOST_RANKS = 64

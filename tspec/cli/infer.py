@@ -36,7 +36,9 @@ LayoutOption = Annotated[
 ]
 RanksOption = Annotated[
     int | None,
-    typer.Option("--ranks", metavar="N", min=1, help="How many ranks the script sees. With --layout."),
+    typer.Option(
+        "--ranks", metavar="N", min=1, help="How many ranks the script sees. With --layout."
+    ),
 ]
 FullOption = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""`tspec layout show FILE`, `tspec layout check SPECS…`: which rank holds which piece of each tensor."""
+"""`tspec layout show FILE`, `tspec layout check SPECS…`: which rank holds which shard of each tensor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LayoutFormat(StrEnum):
 
 @app.callback()
 def layout() -> None:
-    """Inspect layouts: which rank holds which piece of each tensor."""
+    """Inspect layouts: which rank holds which shard of each tensor."""
 
 
 @app.command()
@@ -46,7 +46,7 @@ def show(
         typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write it to FILE."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Show the piece of each tensor that a rank holds.
+    """Show the shard of each tensor that a rank holds.
 
     With --format html, draw what all ranks hold. `--given seq=4096` sets a size of the input, `--given sequence_parallel=true` sets a flag.
     """

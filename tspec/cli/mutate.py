@@ -32,7 +32,9 @@ def mutate(
     ] = None,
     fail_under: Annotated[
         float | None,
-        typer.Option("--fail-under", metavar="PERCENT", help="Exit with 1 if fewer mutants are noticed."),
+        typer.Option(
+            "--fail-under", metavar="PERCENT", help="Exit with 1 if fewer mutants are noticed."
+        ),
     ] = None,
 ) -> None:
     """Mutate rules, and report the mutants that no test notices."""

@@ -48,7 +48,9 @@ def preflight(  # noqa: PLR0913 (each is an option)
     ] = None,
     rank: Annotated[
         list[int] | None,
-        typer.Option("--rank", metavar="N", min=0, help="A rank to run; may be given several times."),
+        typer.Option(
+            "--rank", metavar="N", min=0, help="A rank to run; may be given several times."
+        ),
     ] = None,
     given: GivenOption = None,
     tensors: Annotated[

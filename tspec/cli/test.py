@@ -75,7 +75,10 @@ class CoverageOptions:
         ),
     ] = None  # fmt: skip
     fail_under: Annotated[
-        float | None, typer.Option("--fail-under", metavar="PERCENT", help="Exit with 1 if coverage is below this.")
+        float | None,
+        typer.Option(
+            "--fail-under", metavar="PERCENT", help="Exit with 1 if coverage is below this."
+        ),
     ] = None
     coverage_report: Annotated[
         Path | None,

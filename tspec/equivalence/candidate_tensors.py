@@ -9,8 +9,8 @@ from torch import Tensor
 
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.merge import Merged
-from tspec.equivalence.pieces import merge_by_layout, names_of, summand_axes
 from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.shards import merge_by_layout, names_of, summand_axes
 from tspec.equivalence.sides import Trial
 from tspec.layout.places import stages_of
 
@@ -69,7 +69,7 @@ class CandidateTensors:
         )
 
     def merged(self, name: TensorName, summand: frozenset[str] = frozenset()) -> Merged | None:
-        """The tensor that the ranks' pieces make; None without a place in the layout.
+        """The tensor that the ranks' shards make; None without a place in the layout.
 
         Ranks along the axes `summand` hold summands of it.
         """

@@ -21,14 +21,14 @@ from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.observing.orders import Orders, Perturbation
-from tspec.equivalence.pieces import (
+from tspec.equivalence.recording import Recording, TensorName, write
+from tspec.equivalence.shards import (
     data_axes,
     indivisible,
     parameter_cuts,
-    parameter_pieces,
+    parameter_shards,
     tensor_cuts,
 )
-from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.stages import first_stage, joined, whole_models
 from tspec.layout.text import ranks_text
@@ -53,7 +53,7 @@ class Outcome:
     """The result of a comparison.
 
     `unplaced` are tensors of the reference that have no place in the layout. `uneven` are tensors
-    that cannot be cut into equal pieces, each with the reason. `drilled` are tensors that were
+    that cannot be cut into equal shards, each with the reason. `drilled` are tensors that were
     recorded in full in a second run, since their sketches were wrong. `scale` has the factors of
     losses and of gradients of activations. `summands` are gradients of activations that differ from
     rank to rank, where the layout does not say whether ranks hold all of them or summands.
@@ -110,13 +110,13 @@ class Outcome:
 
     @property
     def earliest(self) -> TensorName | None:
-        """The first wrong tensor in the order of the reference's run: it differs, or its pieces do not fit together."""
+        """The first wrong tensor in the order of the reference's run: it differs, or its shards do not fit together."""
         first = min(self._wrong_or_misfit, key=lambda each: each.order, default=None)
         return None if first is None else first.name
 
     @property
     def _wrong_or_misfit(self) -> tuple[TensorComparison | Fault, ...]:
-        """Tensors that differ and pieces that do not fit together.
+        """Tensors that differ and shards that do not fit together.
 
         Gradients clipped by a wrong norm do not count, nor do faults of the layout, which are no
         faults of the job.
@@ -195,7 +195,7 @@ def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> Referen
 def candidate_run(
     trial: Trial, reference: Recording, rewrites: Path | None = None, name: str = "candidate"
 ) -> SideRun:
-    """Run the candidate; each rank gets its piece of the reference's generated weights.
+    """Run the candidate; each rank gets its shard of the reference's generated weights.
 
     `rewrites` is a folder with the tensors that each rank replaces: recorded weights, or inputs of
     modules. `name` is the name of the run.
@@ -216,25 +216,25 @@ def candidate_run(
     return SideRun(name, given, trial.world)
 
 
-def write_pieces(
+def write_shards(
     trial: Trial,
     reference: Recording,
     folder: Path,
-    pieces: Iterable[Mapping[TensorName, Tensor]],
+    shards: Iterable[Mapping[TensorName, Tensor]],
 ) -> None:
     """Write the tensors that each rank of the candidate is to replace."""
     ranks = names_of_ranks(trial, reference)
-    for rank, (names, each) in enumerate(zip(ranks, pieces, strict=True)):
+    for rank, (names, each) in enumerate(zip(ranks, shards, strict=True)):
         write(folder, rank, Recording(names.beside_tensors(each), {}))
 
 
 def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | None:
-    """Write each rank's piece of the reference's weights, for the candidate to begin with, if they were recorded. Of sketches they are generated again."""
+    """Write each rank's shard of the reference's weights, for the candidate to begin with, if they were recorded. Of sketches they are generated again."""
     if trial.origin is None or trial.sketched:
         return None
     place = folder / "weights"
     place.mkdir()
-    write_pieces(trial, reference, place, parameter_pieces(trial, reference))
+    write_shards(trial, reference, place, parameter_shards(trial, reference))
     return place
 
 

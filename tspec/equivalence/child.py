@@ -26,7 +26,7 @@ from tspec.equivalence.recording import read as recorded
 class Given:
     """The instructions for the processes of a run.
 
-    `cuts` has each rank's pieces of parameters under the reference's names. `rewrites` is a folder
+    `cuts` has each rank's shards of parameters under the reference's names. `rewrites` is a folder
     with the tensors that each rank replaces. `inputs` are the ranks that perturb their inputs;
     other ranks receive the outputs of those. `places` gives for each tensor that a rank sketches
     the reference's name, and the elements of the reference's tensor that the rank holds. With

@@ -67,7 +67,7 @@ class TensorComparison:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Pieces of one tensor that do not fit together, or replicas that disagree.
+    """Shards of one tensor that do not fit together, or replicas that disagree.
 
     `times` is the difference of the replicas divided by the tolerance.
     """
@@ -123,7 +123,7 @@ class Comparer:
         return replace(found, evidence=why)
 
     def faults(self, name: TensorName, merged: Merged) -> Iterator[Fault]:
-        """The faults of the pieces of a tensor."""
+        """The faults of the shards of a tensor."""
         order = self._order[name]
         for fault in merged.faults:
             yield Fault(name, order, fault)

@@ -18,9 +18,9 @@ Run = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A rank's piece of a tensor of shape `full`.
+    """A rank's shard of a tensor of shape `full`.
 
-    `runs` are its indices in each dimension, in its own order; the piece holds every combination of
+    `runs` are its indices in each dimension, in its own order; the shard holds every combination of
     them. `flat` restricts it to a range of the combinations in row-major order; the end is
     excluded. Elements beyond `full`, or beyond the combinations, are padding.
     """
@@ -79,7 +79,7 @@ class Cut:
 
 
 def whole(shape: tuple[int, ...]) -> Cut:
-    """The piece that is all of a tensor."""
+    """The shard that is all of a tensor."""
     return Cut(shape, tuple(((0, size, 0, 1),) for size in shape))
 
 

@@ -1,4 +1,4 @@
-"""From a layout to the piece of each rank as plain numbers."""
+"""From a layout to the shard of each rank as plain numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tspec.resolve.program.sharding import LayoutDeclaration, Shape, TensorKind
 
 
 def cut_of(shard: Shard) -> Cut:
-    """The piece that a shard says."""
+    """The cut that a shard describes."""
     runs = tuple(
         tuple((run.start, run.length, run.stride, run.count) for run in each.runs)
         for each in shard.dimensions

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tspec.equivalence.pieces import LAYOUT_KINDS, shards_of
 from tspec.equivalence.recording import ModuleCall, ModuleInput, Recording, TensorName
+from tspec.equivalence.shards import LAYOUT_KINDS, shards_of
 from tspec.equivalence.sides import Trial
 from tspec.layout.experts import expert_of
 from tspec.layout.shards import UnevenShards

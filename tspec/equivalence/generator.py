@@ -1,7 +1,7 @@
 """Numbers of a tensor from a seed, its canonical name and the place in the full tensor.
 
 The generator is counter-based: the number at a place depends on nothing else, so each rank makes
-its own piece, on any device and in any order. All steps are integer or exactly rounded
+its own shard, on any device and in any order. All steps are integer or exactly rounded
 arithmetic, so the bits are the same everywhere.
 """
 
@@ -47,7 +47,7 @@ def signs(of: int, positions: Tensor) -> Tensor:
 
 
 def weights(seed: int, name: str, cut: Cut, mean: float = 0.0) -> Tensor:
-    """A rank's piece of the parameter `name`: float64 of the piece's shape, 0 in its padding.
+    """A rank's shard of the parameter `name`: float64 of the shard's shape, 0 in its padding.
 
     Matrices have the variance 1 / fan-in, the fan-in being the elements of one row. Vectors are
     spread around `mean`.

@@ -23,15 +23,15 @@ from tspec.equivalence.check import (
     compare,
     run_candidate,
     run_reference,
-    write_pieces,
+    write_shards,
 )
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import NONE, Evidence, FaultClass
 from tspec.equivalence.expert_names import names_of_ranks, together
 from tspec.equivalence.later_reductions import agreeing_later
 from tspec.equivalence.launch import launch
-from tspec.equivalence.pieces import parameter_pieces, placed
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName
+from tspec.equivalence.shards import parameter_shards, placed
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 
 REWRITTEN = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS)
@@ -83,10 +83,10 @@ def _localize(
     rewrites = folder / "rewrites"
     rewrites.mkdir()
     begins = trial.origin is not None
-    weights = list(parameter_pieces(trial, reference.recording)) if begins else [{}] * trial.world
+    weights = list(parameter_shards(trial, reference.recording)) if begins else [{}] * trial.world
     given = zip(_rewrites(trial, reference.recording, found), weights, strict=True)
-    pieces = ({**tensors, **begins_with} for tensors, begins_with in given)
-    write_pieces(trial, reference.recording, rewrites, pieces)
+    shards = ({**tensors, **begins_with} for tensors, begins_with in given)
+    write_shards(trial, reference.recording, rewrites, shards)
     again = run_candidate(trial, reference.recording, folder, rewrites, start)
     outcome = compare(judging_all(trial), reference, again, found.scale)
     return Localization(
@@ -124,23 +124,23 @@ def localize_sketched(
 
 
 def _rewrites(trial: Trial, reference: Recording, found: Outcome) -> list[dict[TensorName, Tensor]]:
-    """Each rank's pieces of the reference's tensors.
+    """Each rank's shards of the reference's tensors.
 
-    Pieces with padding are not rewritten, nor tensors that may be summands.
+    Shards with padding are not rewritten, nor tensors that may be summands.
     """
-    pieces: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
+    shards: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
     for name, tensor in reference.tensors.items():
         if name.kind not in REWRITTEN or name in reference.sketched or name in found.summands:
             continue
         if name.kind in GRADIENTS_OF_ACTIVATIONS:
             tensor = tensor / found.scale.gradients
-        for piece in placed(trial, name, tuple(tensor.shape)):
-            positions = piece.cut.positions()
+        for shard in placed(trial, name, tuple(tensor.shape)):
+            positions = shard.cut.positions()
             if bool((positions < 0).any()):
                 continue
             held = tensor.flatten()[positions]
-            pieces[piece.rank][name] = torch.zeros_like(held) if any(piece.summand) else held
-    return pieces
+            shards[shard.rank][name] = torch.zeros_like(held) if any(shard.summand) else held
+    return shards
 
 
 # --- whom to blame --------------------------------------------------------------------------------

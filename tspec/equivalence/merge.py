@@ -1,4 +1,4 @@
-"""Builds the full tensor from the pieces of all ranks, and reports pieces that do not fit together."""
+"""Builds the full tensor from the shards of all ranks, and reports shards that do not fit together."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One rank's piece of a tensor by the layout, and the recorded tensor; None if the rank
+class RankShard:
+    """One rank's shard of a tensor by the layout, and the recorded tensor; None if the rank
     recorded none.
 
     If `sketched` is set, `tensor` is a sketch of a tensor with that shape. Ranks with equal `cut`
@@ -45,7 +45,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class MergeFault:
-    """Pieces that do not make a tensor."""
+    """Shards that do not make a tensor."""
 
     kind: FaultKind
     message: str
@@ -53,7 +53,7 @@ class MergeFault:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The distance of a piece's replicas from the first of them, as Frobenius norms."""
+    """The distance of a shard's replicas from the first of them, as Frobenius norms."""
 
     ranks: tuple[int, ...]
     difference: float
@@ -62,7 +62,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A full tensor (None if pieces are missing), the faults of its pieces, and replicas that
+    """A full tensor (None if shards are missing), the faults of its shards, and replicas that
     differ.
 
     The first replica counts. Where replicas differ, `last` is the tensor made of the last ones, and
@@ -77,23 +77,23 @@ class Merged:
 
 
 def merge(
-    full: tuple[int, ...], pieces: Sequence[Piece], absent: str = "recorded no such tensor"
+    full: tuple[int, ...], shards: Sequence[RankShard], absent: str = "recorded no such tensor"
 ) -> Merged:
-    """The tensor of shape `full` in float64 that pieces make, or its sketch if they are sketches.
+    """The tensor of shape `full` in float64 that shards make, or its sketch if they are sketches.
 
     Summands are added in the order of their ranks. Of several replicas, the first counts. `absent`
-    is the text for ranks without a piece.
+    is the text for ranks without a shard.
     """
-    broken = tuple(_unfit(pieces, absent))
+    broken = tuple(_unfit(shards, absent))
     if broken:
         return Merged(None, broken)
-    sketched = any(each.sketched for each in pieces)
+    sketched = any(each.sketched for each in shards)
     shape = (length(full),) if sketched else full
     found = torch.zeros(shape, dtype=torch.float64).flatten()
     held = torch.zeros(prod(full), dtype=torch.int64)
     last, summed = torch.zeros_like(found), torch.zeros_like(found)
     spreads: list[Spread] = []
-    for cut, of_cut in _grouped(pieces, lambda each: each.cut):
+    for cut, of_cut in _grouped(shards, lambda each: each.cut):
         positions = cut.positions()
         real = positions >= 0
         at = torch.arange(len(found)) if sketched else positions[real]
@@ -115,24 +115,24 @@ def merge(
     return replace(merged, last=last.view(shape), summed=summed.view(shape)) if spreads else merged
 
 
-def _unfit(pieces: Sequence[Piece], absent: str) -> Iterator[MergeFault]:
-    """Pieces that were not recorded, or that have another shape than they are to have."""
-    missing = [each.rank for each in pieces if each.tensor is None]
+def _unfit(shards: Sequence[RankShard], absent: str) -> Iterator[MergeFault]:
+    """Shards that were not recorded, or that have another shape than they are to have."""
+    missing = [each.rank for each in shards if each.tensor is None]
     if missing:
         yield MergeFault("missing", f"{ranks_text(missing)} {absent}")
-    others = [each for each in pieces if each.tensor is not None and each.shape != each.cut.shape]
+    others = [each for each in shards if each.tensor is not None and each.shape != each.cut.shape]
     for (has, wanted), alike in _grouped(others, lambda each: (each.shape, each.cut.shape)):
         ranks = [each.rank for each in alike]
         said = f"{ranks_text(ranks)} {'has' if len(ranks) == 1 else 'have'} {list(has)}"
         yield MergeFault("shape", f"{said}, and the layout says {list(wanted)}")
 
 
-def _differ(replicas: Sequence[Piece]) -> bool:
+def _differ(replicas: Sequence[RankShard]) -> bool:
     """True if the digests of sketched replicas differ."""
     return len({each.sketched.digest for each in replicas if each.sketched}) > 1
 
 
-def _spread(replicas: Sequence[Piece], first: Tensor, others: Sequence[Tensor]) -> Spread:
+def _spread(replicas: Sequence[RankShard], first: Tensor, others: Sequence[Tensor]) -> Spread:
     """The distance of the replicas from the first one."""
     ranks = tuple(each.rank for each in replicas)
     furthest = max(float((other - first).norm().nan_to_num(inf, inf)) for other in others)
@@ -159,9 +159,11 @@ def _elements(full: tuple[int, ...], chosen: Tensor) -> str:
     return f"{index} and {others} more" if others else index
 
 
-def _grouped(pieces: Iterable[Piece], by: Callable[[Piece], K]) -> list[tuple[K, list[Piece]]]:
-    """Group pieces by a key, in the order of the first piece with each key."""
-    found: dict[K, list[Piece]] = {}
-    for each in pieces:
+def _grouped(
+    shards: Iterable[RankShard], by: Callable[[RankShard], K]
+) -> list[tuple[K, list[RankShard]]]:
+    """Group shards by a key, in the order of the first shard with each key."""
+    found: dict[K, list[RankShard]] = {}
+    for each in shards:
         found.setdefault(by(each), []).append(each)
     return list(found.items())

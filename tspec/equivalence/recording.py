@@ -71,7 +71,7 @@ NUMBERS = ("losses", "gradient_norms")
 """Kinds that are single numbers, which each rank has in whole: layouts have no place for them."""
 UPDATED = ("param_grads", "states")
 """Kinds of which a rank holds only the part that it updates: a distributed optimizer shards the
-pieces again.
+shards again.
 """
 EXACT = ("params", "buffers", "states")
 """Kinds whose replicas have the same bits: they are kept from step to step."""
@@ -140,7 +140,7 @@ class Recording:
 
     `tensors` are in order of creation. `filled` has, for each generated parameter, the constant
     that the model had filled it with, or 0 if it held several numbers. `parts` has, for a parameter
-    of whose piece the rank updates only some elements, the first and the last element (not
+    of whose shard the rank updates only some elements, the first and the last element (not
     included), flattened. `elsewhere` are parameters that another rank updates, as under
     `ZeroRedundancyOptimizer`; this rank keeps no states of them. `sketched` has the tensors whose
     entry in `tensors` is a sketch; it is empty where the tensor's shape is not the one that the

@@ -71,11 +71,11 @@ def rounding(full: tuple[int, ...]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Signs and places of a rank's piece of a tensor, in the longest pieces of rows that stay
+    """Signs and places of a rank's shard of a tensor, in the longest runs of rows that stay
     contiguous.
 
-    `signs` are 1 or -1: int8 of (pieces, width). `places` has, for each block, the row of its sums
-    to which a piece is added, the last row for padding: int64 of (BLOCKS, pieces).
+    `signs` are 1 or -1: int8 of (runs, width). `places` has, for each block, the row of its sums
+    to which a run is added, the last row for padding: int64 of (BLOCKS, runs).
     """
 
     signs: Tensor
@@ -103,7 +103,7 @@ class Draws:
         return made
 
     def places(self, cut: Cut, device: torch.device) -> Tensor:
-        """The places of a piece of a tensor that is its own sketch, flattened, -1 for padding."""
+        """The places of a shard of a tensor that is its own sketch, flattened, -1 for padding."""
         kept = self._places.get((cut, device))
         if kept is None:
             kept = self._places[cut, device] = cut.positions(device).flatten()
@@ -111,7 +111,7 @@ class Draws:
 
 
 def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
-    """The part of a sketch that a piece of the tensor `name` contributes: float64 of
+    """The part of a sketch that a shard of the tensor `name` contributes: float64 of
     `length(cut.full)`, on the tensor's device.
 
     `tensor` has the shape of `cut`; its padding counts for nothing.
@@ -126,14 +126,14 @@ def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
         return found.index_add_(0, positions.clamp(min=0), held)
     of = draws.draw(name, cut, tensor.device)
     number, width = of.signs.shape
-    pieces = elements.view(number, width)
+    runs = elements.view(number, width)
     sums = torch.zeros(
         *(BLOCKS, _BLOCK * ROW // width + 1, width), dtype=torch.float64, device=tensor.device
     )
     at_once = (1 << (15 if tensor.device.type == "cpu" else 22)) // width  # fits a CPU's cache
     for first in range(0, number, at_once):
         part = slice(first, first + at_once)
-        signed = pieces[part].double() * of.signs[part]
+        signed = runs[part].double() * of.signs[part]
         for block in range(BLOCKS):
             sums[block].index_add_(0, of.places[block, part], signed)
     return _turned(sums[:, :-1].reshape(BLOCKS, _BLOCK // ROW, ROW, ROW))
@@ -141,8 +141,8 @@ def sketch(name: str, cut: Cut, tensor: Tensor, draws: Draws) -> Tensor:
 
 def _drawn(name: str, cut: Cut, device: torch.device) -> Draw:
     """The signs and places of a tensor that is not its own sketch."""
-    width, pieces = _pieces_of_rows(cut)
-    at = pieces.positions(device).flatten()
+    width, runs = _runs_of_rows(cut)
+    at = runs.positions(device).flatten()
     in_row = ROW // width
     random = bits(key(_FOR, "sketch", name), at // in_row)[:, None]
     column = (at % in_row)[:, None]
@@ -155,11 +155,11 @@ def _drawn(name: str, cut: Cut, device: torch.device) -> Draw:
     return Draw(signs.to(torch.int8), places.t().contiguous())
 
 
-def _pieces_of_rows(cut: Cut) -> tuple[int, Cut]:
+def _runs_of_rows(cut: Cut) -> tuple[int, Cut]:
     """The number of elements of a row that are always held together, and the cut in units of such
-    pieces.
+    runs.
 
-    Padding is not in a piece with other elements.
+    Padding is not in a run with other elements.
     """
     *outer, (size, runs) = zip(cut.full, cut.runs, strict=True)
     while outer and runs == (

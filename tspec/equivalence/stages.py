@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tspec.equivalence.launch import Failed
-from tspec.equivalence.pieces import LAYOUT_KINDS, merge_by_layout, shards_of
 from tspec.equivalence.recording import EXACT, ModuleCall, Recording, TensorName
+from tspec.equivalence.shards import LAYOUT_KINDS, merge_by_layout, shards_of
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.layout.places import stages_of
 from tspec.layout.ranks import coordinates_of

@@ -1,8 +1,8 @@
 """Claims for frameworks that keep main copies of gradients and parameters, as Megatron does.
 
 Their update contains that of torch's optimizer, which trains the main copies and is called once for
-each kind of parameters. Flags of a parameter say whether it is a piece. A run without pieces proves
-nothing about one with pieces, so claims name these flags, whatever the runs hold.
+each kind of parameters. Flags of a parameter say whether it is a shard. A run without shards proves
+nothing about one with shards, so claims name these flags, whatever the runs hold.
 """
 
 from __future__ import annotations

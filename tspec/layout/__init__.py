@@ -1,1 +1,1 @@
-"""The piece of each tensor that each rank holds: exact index sets, faults of layouts, pictures."""
+"""The shard of each tensor that each rank holds: exact index sets, faults of layouts, pictures."""

@@ -164,7 +164,7 @@ def _alike(
 def _same_pieces(
     layouts: tuple[LayoutDeclaration, LayoutDeclaration], shapes: tuple[Shape, Shape], factor: int
 ) -> bool:
-    """True if ranks at one place of a mesh hold the same pieces, with axes `factor` times as large."""
+    """True if ranks at one place of a mesh hold the same shards, with axes `factor` times as large."""
     axes = layouts[0].mesh.all_axes | layouts[1].mesh.all_axes
     axes = {axis: size * factor for axis, size in axes.items()}
     shared = dict(layouts[1].dims.sizes) if layouts[1].dims else {}

@@ -1,4 +1,4 @@
-"""A page that opens from disk: which rank holds which piece of each tensor."""
+"""A page that opens from disk: which rank holds which shard of each tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tspec.resolve.program.sharding import LayoutDeclaration
 
 
 def page(layout: LayoutDeclaration, rank: int, sizes: Sizes) -> str:
-    """The page; pieces of one rank have a thick border. Raises UnevenShards."""
+    """The page; shards of one rank have a thick border. Raises UnevenShards."""
     import jinja2  # late: text does without it
 
     environment = jinja2.Environment(

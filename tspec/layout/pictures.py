@@ -16,12 +16,12 @@ from tspec.layout.text import indices_text, names_text, numbers_text, ranks_text
 from tspec.resolve.program.sharding import LayoutDeclaration
 
 MOST = 400
-"""Rectangles of one piece; of pieces in more blocks only the first are drawn."""
+"""Rectangles of one shard; of shards in more blocks only the first are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle, in parts of the tensor's width and height; `label` where it is the piece's largest."""
+    """A rectangle, in parts of the tensor's width and height; `label` where it is the shard's largest."""
 
     x: float
     y: float
@@ -46,11 +46,11 @@ class DrawnShard:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One tensor, or several with the same cut, and its pieces.
+    """One tensor, or several with the same cut, and its shards.
 
-    `cut` is its shape in the notation of layouts. `columns` name the dimensions of the pieces'
+    `cut` is its shape in the notation of layouts. `columns` name the dimensions of the shards'
     `indices`. `drawn` are the dimensions from top to bottom and from left to right, if there are
-    more than those. `lost` are further dimensions in which pieces differ, so that one may cover
+    more than those. `lost` are further dimensions in which shards differ, so that one may cover
     another.
     """
 
@@ -102,9 +102,9 @@ def _picture(held: list[tuple[int, Row]], chosen: int) -> Picture:
 
 
 def _axes(shards: list[Shard]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The dimensions to draw, at most two, and further ones in which pieces differ.
+    """The dimensions to draw, at most two, and further ones in which shards differ.
 
-    Dimensions in which pieces differ come first. For flat shards the first dimension is drawn.
+    Dimensions in which shards differ come first. For flat shards the first dimension is drawn.
     """
     number = len(shards[0].dimensions)
     cut = [i for i in range(number) if len({shard.dimensions[i].runs for shard in shards}) > 1]

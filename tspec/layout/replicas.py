@@ -1,4 +1,4 @@
-"""The axes over which ranks hold the same piece of a tensor, and whether the layout declares it."""
+"""The axes over which ranks hold the same shard of a tensor, and whether the layout declares it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class UnevenShards(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A rank's piece of one tensor.
+    """A rank's shard of one tensor.
 
     `dimensions` are the indices that it has in each dimension: it holds every combination. With
     `flat` it holds only those places, first to last (not included), of the combinations in
@@ -117,7 +117,7 @@ def _held(
 
 
 def flattened(layout: LayoutDeclaration, kind: TensorKind, name: str, sizes: Sizes) -> Shape | None:
-    """The placement of the tensor that a flat shard is a piece of: the parameter of the same name."""
+    """The placement of the tensor that a flat shard is a part of: the parameter of the same name."""
     below = placement_of(layout, CUT_AS.get(kind, kind), name, sizes.known)
     return None if below is None or isinstance(below.shape, Flat) else below.shape
 
@@ -154,14 +154,14 @@ def _padded(size: int, padding: tuple[Term, ...], sizes: Sizes) -> int:
 def _cut(
     whole: Indices, splits: tuple[Split, ...], where: Mapping[str, int], sizes: Sizes
 ) -> Indices:
-    """A rank's piece after several cuts, each applied to the result of the one before."""
+    """A rank's shard after several cuts, each applied to the result of the one before."""
     for split in splits:
         ranks, rank = sizes.of(split.axis), where[split.axis]
         pieces = ranks if split.order == "contiguous" else 2 * ranks
         length, rest = divmod(whole.number, pieces)
         if rest:
             raise UnevenShards(
-                f"{whole.number} is not divisible into {pieces} pieces over `{split.axis}`"
+                f"{whole.number} is not divisible into {pieces} parts over `{split.axis}`"
             )
         mine = whole.take(rank * length, (rank + 1) * length)
         if split.order == "zigzag":

@@ -26,7 +26,7 @@ def indices_of_placements(
 
 
 def _chunk(numbers: Numbers, pieces: int, piece: int) -> Numbers:
-    """One piece as `torch.chunk` makes it: pieces have one length, the last ones are shorter or
+    """One chunk as `torch.chunk` makes it: chunks have one length, the last ones are shorter or
     empty.
     """
     length = -(-len(numbers) // pieces)

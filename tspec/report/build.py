@@ -32,8 +32,8 @@ def report(
         findings=tuple(
             _finding(
                 cause.headline,
-                verdicts.pieces,
-                tuple(_finding(each, verdicts.pieces) for each in cause.consequences),
+                verdicts.shards,
+                tuple(_finding(each, verdicts.shards) for each in cause.consequences),
             )
             for cause in causes
         ),
@@ -46,7 +46,7 @@ def report(
 
 
 def _finding(
-    symptom: Symptom, pieces: Mapping[str, str], consequences: tuple[Finding, ...] = ()
+    symptom: Symptom, shards: Mapping[str, str], consequences: tuple[Finding, ...] = ()
 ) -> Finding:
     rule = symptom.rule
     return Finding(
@@ -56,7 +56,7 @@ def _finding(
         step=symptom.first.step,
         rank=symptom.first.instance.ranks[0] if symptom.first.instance.ranks else 0,
         subject=wording.subject(symptom),
-        message=wording.message(symptom, pieces),
+        message=wording.message(symptom, shards),
         values=dict(symptom.first.values),
         ranks=symptom.ranks,
         subjects=tuple(

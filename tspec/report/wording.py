@@ -10,24 +10,24 @@ from tspec.report.collect import Symptom
 from tspec.resolve.program import rules
 from tspec.resolve.program.types import Entity, innermost
 from tspec.source import NOWHERE, Span
-from tspec.values import about_pieces
+from tspec.values import about_shards
 
 
-def message(symptom: Symptom, pieces: Mapping[str, str] | None = None) -> str:
+def message(symptom: Symptom, shards: Mapping[str, str] | None = None) -> str:
     """One sentence: the rule's expectation, the values found instead, and which parameters are shards.
 
-    `pieces`: parameter -> the shard that the rank holds, in words.
+    `shards`: parameter -> the shard that the rank holds, in words.
     """
-    return _expected(symptom) + about_pieces(_of_parameters(symptom, pieces or {}))
+    return _expected(symptom) + about_shards(_of_parameters(symptom, shards or {}))
 
 
-def _of_parameters(symptom: Symptom, pieces: Mapping[str, str]) -> Mapping[str, str]:
+def _of_parameters(symptom: Symptom, shards: Mapping[str, str]) -> Mapping[str, str]:
     """The parameters among the subjects that are cut."""
     named = zip(symptom.rule.subjects, symptom.first.instance.subjects, strict=True)
     return {
-        name: pieces[name]
+        name: shards[name]
         for variable, name in named
-        if innermost(variable.collection.type) == Entity("parameter") and name in pieces
+        if innermost(variable.collection.type) == Entity("parameter") and name in shards
     }
 
 

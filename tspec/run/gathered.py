@@ -29,13 +29,13 @@ def gathered(folder: Path) -> Gathered:
     counts: dict[str, dict[str, int]] = {}
     notes: list[str] = []
     decided: list[Decision] = []
-    pieces: dict[str, str] = {}
+    shards: dict[str, str] = {}
     stopped = ""
     for path in sorted(folder.glob("*.jsonl")):
         found = list(_findings(path))
         decided += map(_decided, found)
         for one in found:
-            pieces |= one["pieces"]
+            shards |= one["shards"]
         said = _counted(path.with_suffix(".counts.json"))
         told: dict[str, int] = {}
         for one in found:
@@ -49,7 +49,7 @@ def gathered(folder: Path) -> Gathered:
         notes += [f"rank {said['rank']}: {fault}" for fault in said.get("faults", ())]
         stopped = stopped or said.get("stopped", "")
     decided.sort(key=lambda one: (one.step, one.instance))
-    verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), pieces=pieces)
+    verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), shards=shards)
     return Gathered(stopped, verdicts, counts)
 
 

@@ -24,9 +24,9 @@ from tspec.runtime.joint import (
     split_idle,
 )
 from tspec.runtime.packets import GatheredPackets, Packet
-from tspec.runtime.pieces import pieces
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import NewSubjects
+from tspec.runtime.shards import shards
 from tspec.runtime.state import RuleState
 from tspec.runtime.sync import SOON, SyncPolicy
 
@@ -260,7 +260,7 @@ class Coordinator:
 
         `source` knows the parameters of which this rank holds shards.
         """
-        cut = partial(pieces, source)
+        cut = partial(shards, source)
         waiting = [result for result in self.found if result.step > step]
         for result in self.found:
             if result.rule in due and result.step <= step:

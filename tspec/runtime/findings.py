@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from tspec.runtime.edges import Location
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.say import say
-from tspec.values import about_pieces
+from tspec.values import about_shards
 
 KEPT = 500
 """The number of findings of one rule that are written. The rest are counted."""
@@ -60,18 +60,18 @@ class FindingsWriter:
         result: InstanceResult,
         rank: int,
         held: int = 0,
-        pieces: Callable[[Sequence[str]], Mapping[str, str]] = lambda subjects: {},
+        shards: Callable[[Sequence[str]], Mapping[str, str]] = lambda subjects: {},
     ) -> None:
         """Add a violation that is reported.
 
-        `held` is the last earlier step in which the rule held. `pieces` gives, for subjects that
+        `held` is the last earlier step in which the rule held. `shards` gives, for subjects that
         are sharded, the rank's part of each.
         """
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
             return
         found = as_dict(declared, result, rank, count, held)
-        found["pieces"] = dict(pieces(result.subjects))
+        found["shards"] = dict(shards(result.subjects))
         if count == 1:
             self.tell(line_of(found))
         if self.callback is not None:
@@ -144,7 +144,7 @@ def line_of(found: dict[str, Any]) -> str:
     subject = f" {names}" if names else ""
     values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
     said = values or " ".join(str(found["message"]).split())
-    said += about_pieces(found["pieces"])
+    said += about_shards(found["shards"])
     where = f"{found['file']}:{found['line']}"
     at = "" if found["location"] is None else f"; {Location(**found['location']).sentence}"
     return (

@@ -57,7 +57,7 @@ NO_TRIVIA = Trivia()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A piece of the tree, where it stands, and the comments around it."""
+    """A part of the tree, where it stands, and the comments around it."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     trivia: Trivia = field(default=NO_TRIVIA, compare=False, repr=False)

@@ -1,4 +1,4 @@
-"""Nodes of `mesh`, `dims` and `layout`: which piece of each tensor each rank holds."""
+"""Nodes of `mesh`, `dims` and `layout`: which shard of each tensor each rank holds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SizeNumber(Node):
 
 @dataclass(frozen=True, slots=True)
 class SizeSum(Node):
-    """`q_per_group + 2`, `(q / tp) + (kv / tp) + (kv / tp)`: pieces one after another, each cut for itself. Two or more."""
+    """`q_per_group + 2`, `(q / tp) + (kv / tp) + (kv / tp)`: consecutive sections, each cut for itself. Two or more."""
 
     terms: tuple[SizeName | SizeNumber | Product, ...]
 

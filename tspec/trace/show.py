@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tspec.printable import visible
-from tspec.trace import pieces
+from tspec.trace import shards
 from tspec.trace.model import Ending, missing_ranks, ranks_in_words
-from tspec.trace.pieces import Piece
 from tspec.trace.read import Table, open_tables
+from tspec.trace.shards import ParameterSharding
 from tspec.trace.sizes import in_words
 from tspec.values import show
 
 WIDTH = 80
-_READ = (*pieces.COLUMNS, "place", "step", "epoch")
+_READ = (*shards.COLUMNS, "place", "step", "epoch")
 _NO_ENTITIES = ("context", "group")
 """Kinds of samples that are no subjects."""
 
@@ -57,7 +57,7 @@ class TraceSummary:
     entities: Mapping[str, int]
     context: tuple[str, ...]
     groups: tuple[str, ...]
-    pieces: Mapping[str, Piece]
+    shardings: Mapping[str, ParameterSharding]
     """The parameters that are sharded over ranks."""
 
     @property
@@ -73,12 +73,12 @@ def summary(folder: Path | str) -> TraceSummary:
     events: Counter[str] = Counter()
     subjects: set[tuple[str, str]] = set()
     fields: set[tuple[str, str]] = set()
-    cut: dict[str, Piece] = {}
+    cut: dict[str, ParameterSharding] = {}
     for table in tables.streams:
         events.update(_count(_where(table.rows, "tag", "begin"), "what"))
         samples = _where(table.rows, "tag", "sample", heads=False)
         subjects.update(_distinct(samples, "what", "subject"))
-        cut |= pieces.pieces(samples)
+        cut |= shards.shardings(samples)
         fields.update(_distinct(_where(samples, "what", "context", heads=False), "what", "field"))
     entities = Counter(kind for kind, _ in subjects if kind not in _NO_ENTITIES)
     return TraceSummary(
@@ -108,8 +108,8 @@ def text(summary: TraceSummary) -> str:
     lines += _listed("subjects by kind", _counts(summary.entities))
     lines += _listed("known at every moment", summary.context)
     lines += _listed("groups", summary.groups)
-    if summary.pieces:
-        lines += _listed("parameters in pieces", _cuts(summary.pieces))
+    if summary.shardings:
+        lines += _listed("sharded parameters", _cuts(summary.shardings))
     return "\n".join(lines)
 
 
@@ -200,13 +200,13 @@ def _counts(counts: Mapping[str, int]) -> Sequence[str]:
     return [f"{name} {count:,}" for name, count in counts.items()]
 
 
-def _cuts(cut: Mapping[str, Piece]) -> Iterator[str]:
+def _cuts(cut: Mapping[str, ParameterSharding]) -> Iterator[str]:
     """`Shard(0) over tp 12 (0.weight of [16, 8])`: for each kind of cut the number of parameters,
     and the first.
     """
     kinds: dict[tuple[str, ...], list[str]] = {}
-    for name, piece in cut.items():
-        kinds.setdefault(piece.cuts, []).append(name)
+    for name, sharding in cut.items():
+        kinds.setdefault(sharding.cuts, []).append(name)
     for cuts, names in kinds.items():
         first = f"{names[0]} of {show(cut[names[0]].whole_shape)}"
         yield f"{' and '.join(cuts)} {len(names):,} ({first})"

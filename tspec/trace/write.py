@@ -101,7 +101,7 @@ class TraceWriter:
             ) from error
         except OSError as error:
             raise TraceError(f"cannot write `{self.path}`: {error.strerror}") from error
-        # Arrow writes piece by piece into memory; a buffer before it saves most of the calls.
+        # Arrow writes part by part into memory; a buffer before it saves most of the calls.
         self._written = io.BytesIO()
         self._buffer = pa.BufferedOutputStream(pa.PythonFile(self._written, "w"), 1 << 20)
         # Measured on 217 rows a step: lz4 in this thread 0.9 ms, zstd 1.6 ms for a seventh less

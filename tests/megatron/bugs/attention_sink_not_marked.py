@@ -1,4 +1,4 @@
-"""The attention sink is cut over tp by heads and not marked as cut, so the gradient norm leaves pieces out.
+"""The attention sink is cut over tp by heads and not marked as cut, so the gradient norm leaves shards out.
 
 Source: Megatron-LM issue 7452, finding 8. megatron-core 0.16.1 has it as it is.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "tp=2"
-FOUND = ("pieces_differ", 1, (0, 1), "embedding.position_embeddings.weight")
+FOUND = ("shards_differ", 1, (0, 1), "embedding.position_embeddings.weight")
 
 
 def put_in() -> None:

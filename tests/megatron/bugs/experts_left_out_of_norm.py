@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "tp=2,sp,experts=4,ep=2"
-FOUND = ("gradient_norm_is_that_of_all_pieces", 1, (0, 1), "")
+FOUND = ("gradient_norm_is_that_of_all_shards", 1, (0, 1), "")
 
 
 def put_in() -> None:

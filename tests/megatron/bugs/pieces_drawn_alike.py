@@ -1,6 +1,6 @@
-"""All tensor-parallel ranks draw from one random stream, so that dropout on pieces drops the same.
+"""All tensor-parallel ranks draw from one random stream, so that dropout on shards drops the same.
 
-Source: ms-swift pull request 7944 (one seed for all pieces).
+Source: ms-swift pull request 7944 (one seed for all shards).
 """
 
 from __future__ import annotations

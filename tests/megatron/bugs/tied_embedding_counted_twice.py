@@ -6,7 +6,7 @@ Source: Megatron-LM pull requests 7227 and 7228.
 from __future__ import annotations
 
 LAYOUT = "pp=2"
-FOUND = ("gradient_norm_is_that_of_all_pieces", 1, (0, 1), "")
+FOUND = ("gradient_norm_is_that_of_all_shards", 1, (0, 1), "")
 
 
 def put_in() -> None:

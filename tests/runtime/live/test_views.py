@@ -33,7 +33,7 @@ def test_shapes_of_transposes(before: tuple[int, ...], after: tuple[int, ...]) -
         ((8, 16, 64), (128, 64)),  # samples and steps
         ((8, 16, 64), (8, 16, 4, 16)),  # heads
         ((32, 64, 8, 8), (32, 8, 512)),  # groups of channels, as many as rows
-        ((16, 160, 32), (160, 16, 32)),  # pieces of sequences, as long as there are samples
+        ((16, 160, 32), (160, 16, 32)),  # parts of sequences, as long as there are samples
         ((98, 8, 32), (98, 32, 8)),  # heads, as long as there are samples
         ((98, 32, 8), (784, 32)),
         ((4, 3, 16, 16), (4, 3, 4, 4, 4, 4)),

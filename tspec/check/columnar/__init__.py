@@ -32,8 +32,8 @@ from tspec.resolve.program import rules as language
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.walk import parts
 from tspec.trace.model import Trace
-from tspec.trace.pieces import pieces
-from tspec.values import piece_in_words
+from tspec.trace.shards import shardings
+from tspec.values import shard_in_words
 
 
 def check(
@@ -68,8 +68,8 @@ def check(
         if verdict == "idle" and is_no_group(reason)
     )
     cut = {
-        name: piece_in_words(piece.whole_shape, piece.cuts)
-        for name, piece in (pieces(recording.rows) if evidence else {}).items()
+        name: shard_in_words(sharding.whole_shape, sharding.cuts)
+        for name, sharding in (shardings(recording.rows) if evidence else {}).items()
     }
     return Verdicts(decided, (*idle, *said, *outcome.notes), counted, recording.ends_early, cut)
 

@@ -42,7 +42,7 @@ class Orders:
     """The orders for a process of a run.
 
     `seed` is None if weights are the script's own. `cuts` has the reference's name of each
-    parameter, this rank's piece of it, and the mean of each vector; None on the reference, which
+    parameter, this rank's shard of it, and the mean of each vector; None on the reference, which
     has whole tensors. `rewrites` has the values that replace inputs, outputs and their gradients
     after they were recorded, and parameters before the first step. `further` are regular
     expressions of the names of inputs that are recorded though they are not the first of their

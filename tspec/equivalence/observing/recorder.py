@@ -35,7 +35,7 @@ class TensorRecorder:
         self.tensors: dict[TensorName, Tensor] = {}
         self.sketched: dict[TensorName, Sketched] = {}
         self.parts: dict[str, tuple[int, int]] = {}
-        """Parameter -> which elements of its piece this rank updates, where those are not all."""
+        """Parameter -> which elements of its shard this rank updates, where those are not all."""
 
     def name(self, kind: str, name: str, call: WatchedCall) -> TensorName:
         """The name of a new tensor: the next call number of that module in the micro-batch."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tspec.infer.layouts.fit import placement
-from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
+from tspec.infer.layouts.shards import Found, ShardIndices, Unknown
 from tspec.layout.notation import shape_notation
 from tspec.layout.ranks import coordinates
 from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, Shape, Sum, Term
@@ -77,7 +77,7 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
 
 
 def _parts(place: Placement) -> Iterator[int]:
-    """The sizes of pieces that stand one after another."""
+    """The sizes of consecutive sections."""
     assert isinstance(place.shape, Shape)
     sums = (each.size for each in place.shape.dimensions if isinstance(each.size, Sum))
     products = (part for each in sums for part in each.terms if isinstance(part, Product))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from math import prod
 
-from tspec.infer.layouts.pieces import Numbers, ShardIndices, Unknown
+from tspec.infer.layouts.shards import Numbers, ShardIndices, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.layout.shards import UnevenShards, indices
 from tspec.layout.sizes import Sizes
@@ -145,6 +145,6 @@ def _why(number: int, held: Mapping[int, Numbers], size: int, cut: Sequence[str]
     lengths = sorted({len(each) for each in held.values()})
     if len(lengths) > 1:
         said = " and ".join(map(str, lengths))
-        return f"pieces of dimension {number} have different lengths, {said} of {size}"
+        return f"shards of dimension {number} have different lengths, {said} of {size}"
     over = ", ".join(f"`{axis}`" for axis in cut)
     return f"no cut over {over} gives what the ranks hold of dimension {number}"

@@ -1,4 +1,4 @@
-"""From data changed by round-off: the cut whose pieces are nearest to the ranks' tensors.
+"""From data changed by round-off: the cut whose shards are nearest to the ranks' tensors.
 
 A parallel run adds up in another order than one device, so few elements have the same bits after a
 step.
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tspec.infer.layouts.fit import candidates
-from tspec.infer.layouts.pieces import Numbers, ShardIndices
+from tspec.infer.layouts.shards import Numbers, ShardIndices
 from tspec.layout.ranks import coordinates
 from tspec.layout.shards import UnevenShards, indices
 from tspec.layout.sizes import Sizes
@@ -33,7 +33,7 @@ CLEARLY = 10
 
 
 def nearest(name: str, whole: Tensor, held: Held, axes: Axes) -> ShardIndices | None:
-    """The pieces, replicas or summands nearest to the ranks' tensors. None if none is near, or
+    """The shards, replicas or summands nearest to the ranks' tensors. None if none is near, or
     several are.
 
     `held` are tensors of one shape.
@@ -114,7 +114,7 @@ def _grouped(length: int, keys: int) -> Iterator[int]:
 def _pieces(
     dimensions: tuple[Dimension, ...], full: tuple[int, ...], held: Held, axes: Axes
 ) -> Indices | None:
-    """Each rank's piece of a cut; None if its shape differs, or it is padding alone."""
+    """Each rank's shard of a cut; None if its shape differs, or it is padding alone."""
     sizes = Sizes({}, dict(axes))
     found = {}
     try:
@@ -133,7 +133,7 @@ def _is_padding(numbers: tuple[Numbers, ...], full: tuple[int, ...]) -> bool:
 
 
 def _distance(whole: Tensor, held: Held, pieces: Indices) -> float:
-    """The distance of the ranks' tensors from the pieces, without padding."""
+    """The distance of the ranks' tensors from the shards, without padding."""
 
     def pairs() -> Iterator[tuple[Tensor, Tensor]]:
         for rank, mine in held.items():

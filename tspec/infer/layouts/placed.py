@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tspec.infer.layouts.pieces import Found, ShardIndices, Unknown
+from tspec.infer.layouts.shards import Found, ShardIndices, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.preflight.facts import RankFacts, TensorFacts
 from tspec.preflight.held import indices_of_blocks, indices_of_placements
@@ -20,7 +20,7 @@ def is_plain(facts: TensorFacts) -> bool:
 def found(ranks: Sequence[RankFacts], alone: RankFacts | None = None) -> Found:
     """The tensors of each rank.
 
-    One rank's DTensor describes all pieces; blocks describe each rank's own. `alone` is a job of
+    One rank's DTensor describes all shards; blocks describe each rank's own. `alone` is a job of
     one rank, in which plain tensors have their full shape. None if there is no such run.
     """
     first = ranks[0]
@@ -81,7 +81,7 @@ def _tensor(
 def _of_placements(
     facts: TensorFacts, axes: Axes, ranks: tuple[int, ...]
 ) -> ShardIndices | Unknown:
-    """The pieces of some ranks: torch cuts over the mesh axes in order, strided ones last."""
+    """The shards of some ranks: torch cuts over the mesh axes in order, strided ones last."""
     sizes = dict(axes)
     strange = [each.axis for each in facts.placements if each.axis not in sizes]
     if strange:

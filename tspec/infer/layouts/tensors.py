@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tspec.infer.layouts.nearest import nearest
-from tspec.infer.layouts.pieces import Found, Numbers, ShardIndices, Unknown
+from tspec.infer.layouts.shards import Found, Numbers, ShardIndices, Unknown
 from tspec.layout.ranks import coordinates
 from tspec.resolve.program.sharding import Axes
 
@@ -60,7 +60,7 @@ def read_ranks(folder: Path) -> tuple[Tensors, ...]:
 
 
 def found(full: Tensors, ranks: tuple[Tensors, ...], axes: Axes) -> Found:
-    """The pieces of the ranks, for each full tensor."""
+    """The shards of the ranks, for each full tensor."""
     names = dict.fromkeys([*full, *(name for each in ranks for name in each)])
     return Found(axes, tuple(_tensor(name, full, ranks, axes) for name in names))
 
@@ -104,14 +104,14 @@ def _no_piece(whole: Tensor, held: Mapping[int, Tensor], rank: int) -> str:
         lengths = sorted({each.shape[dim] for each in held.values()})
         if len(lengths) > 1:
             said = " and ".join(map(str, lengths))
-            return f"pieces of dimension {dim} have different lengths, {said} of {size}"
+            return f"shards of dimension {dim} have different lengths, {said} of {size}"
     return f"what rank {rank} holds is near no cut of the full tensor"
 
 
 def _alike(
     name: str, shape: tuple[int, ...], held: Mapping[int, Tensor], axes: Axes
 ) -> ShardIndices | Unknown:
-    """Pieces of a tensor of one number, taken for contiguous over the one axis that has as many ranks."""
+    """Shards of a tensor of one number, taken for contiguous over the one axis that has as many ranks."""
     mine = {tuple(each.shape) for each in held.values()}
     cut = [dim for dim in range(len(shape)) if any(each[dim] != shape[dim] for each in mine)]
     length = {each[dim] for each in mine for dim in cut}
@@ -151,10 +151,10 @@ def _summed(whole: Tensor, held: Mapping[int, Tensor], axes: Axes) -> tuple[str,
 def _places(
     whole: Tensor, piece: Tensor, axes: Axes, rank: int
 ) -> tuple[tuple[Numbers, ...], bool] | None:
-    """The indices of each dimension that give the piece, and whether they are the only ones.
+    """The indices of each dimension that give the shard, and whether they are the only ones.
 
     Cut dimensions are found one after the other: by the rows of the full tensor, or, where several
-    dimensions are cut, by contiguous pieces.
+    dimensions are cut, by contiguous shards.
     """
     shape, mine = tuple(whole.shape), tuple(piece.shape)
     cut = [dim for dim in range(len(shape)) if shape[dim] != mine[dim]]
@@ -171,7 +171,7 @@ def _places(
 
 
 def _rows(whole: Tensor, piece: Tensor) -> tuple[Numbers, bool] | None:
-    """The rows of the full tensor that a piece contains. Rows beyond them are padding.
+    """The rows of the full tensor that a shard contains. Rows beyond them are padding.
 
     The second value is true if each row occurs once in the full tensor. Otherwise rows are counted
     from the first one that fits.
@@ -202,7 +202,7 @@ def _key(row: Tensor) -> bytes:
 def _contiguous(
     whole: Tensor, piece: Tensor, cut: list[int]
 ) -> tuple[tuple[Numbers, ...], bool] | None:
-    """The place of a piece that is one block of the full tensor."""
+    """The place of a shard that is one block of the full tensor."""
     steps = [piece.shape[dim] if dim in cut else whole.shape[dim] for dim in range(whole.dim())]
     blocks = [range(0, size, step) for size, step in zip(whole.shape, steps, strict=True)]
     fitting = []

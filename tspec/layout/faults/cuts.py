@@ -42,13 +42,13 @@ def _tilings(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
             if found.answer == "yes":
                 continue
             if found.answer == "unknown":
-                message = f"it was not proved that the pieces of {shown(place)} tile it"
+                message = f"it was not proved that the shards of {shown(place)} tile it"
                 yield at(layout, place, "TS0200", message, "write the cut in another way")
                 continue
             sizes = ", ".join(f"`{name}` {value}" for name, value in found.sizes.items())
             message = f"no rank holds index {found.index} of {shown(place)} with {sizes}"
             axes = " * ".join(split.axis for split in splits(place.shape))
-            hint = f"what is padded is a multiple of its pieces: `padded to … * {axes}`"
+            hint = f"what is padded is a multiple of its number of shards: `padded to … * {axes}`"
             yield at(layout, place, "TS0200", message, hint)
 
 
@@ -88,7 +88,7 @@ def _unconditioned(below: Placement | None) -> tuple[Placement, ...]:
 
 
 def _unravelled(place: int, dimensions: tuple[Indices, ...]) -> str:
-    """The index in the full tensor of a place in a rank's flattened piece."""
+    """The index in the full tensor of a place in a rank's flattened shard."""
     found = []
     for each in reversed(dimensions):
         place, here = divmod(place, each.number)

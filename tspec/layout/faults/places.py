@@ -33,7 +33,7 @@ def _without_place(layout: LayoutDeclaration) -> Iterator[Diagnostic]:
     for place in layout.placements:
         if not flattened_from(layout, place):
             message = f"no place says how the parameters of {shown(place)} are cut"
-            hint = f'add `param "{place.pattern}"`: a flat shard is one of a rank\'s piece'
+            hint = f'add `param "{place.pattern}"`: a flat shard is a part of a rank\'s shard of the parameter'
             yield at(layout, place, "TS0202", message, hint)
     seen = set()
     for place in layout.placements:
@@ -90,7 +90,7 @@ def _tied_but_cut_differently(layout: LayoutDeclaration, tie: Tie) -> Iterator[D
 
 
 def _difference(one: tuple[Indices, ...], other: tuple[Indices, ...]) -> list[int] | None:
-    """An index that is in one of two pieces, or None if there is none."""
+    """An index that is in one of two shards, or None if there is none."""
     if len(one) != len(other):
         return [0]
     index = [next(iter(each)) for each in one]

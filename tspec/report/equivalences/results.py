@@ -11,7 +11,7 @@ from tspec.equivalence.blame import Blame
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.localize import Suspect
-from tspec.equivalence.pieces import placement
+from tspec.equivalence.shards import placement
 from tspec.equivalence.sides import Trial
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.figures import figures
@@ -32,7 +32,7 @@ def results(verdicts: Sequence[Verdict], declaration: EquivalenceDeclaration) ->
 
 
 def _results(verdict: Verdict, declaration: EquivalenceDeclaration) -> Results:
-    """One result for each fault of the pieces, one for the tensors that differ, and one for each
+    """One result for each fault of the shards, one for the tensors that differ, and one for each
     module that is wrong by itself.
 
     The result for tensors is the first wrong one in the order of the reference's run; the others
@@ -63,7 +63,7 @@ class _ResultsOfOutcome:
     place: Region
 
     def fault(self, each: Fault) -> Result:
-        """Pieces that do not fit together, at the line that made them. A layout that does not fit is shown at its pattern."""
+        """Shards that do not fit together, at the line that made them. A layout that does not fit is shown at its pattern."""
         trial, blame = self.trial, self._blame(each)
         message = f"{each.name}: {each.fault.message}"
         said = {"what": each.fault.kind, **_named(each)}

@@ -81,7 +81,7 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
     yield from _divided(outcome.scale.microbatches)
     if faults:
         yield FoldedLine("")
-        yield FoldedLine(f"{counted(len(faults), 'tensor')} whose pieces do not fit:")
+        yield FoldedLine(f"{counted(len(faults), 'tensor')} whose shards do not fit:")
         for fault in faults[:SHOWN]:
             yield FoldedLine(f"{fault.name}: {fault.fault.message}", 2, 4)
         yield from _more(len(faults))

@@ -55,7 +55,7 @@ class DimsDeclaration:
 # --- how a tensor is cut ------------------------------------------------------------------------
 
 Order = Literal["contiguous", "zigzag"]
-"""`zigzag`: rank r of n gets pieces r and 2n - 1 - r of 2n (load-balanced context parallelism)."""
+"""`zigzag`: rank r of n gets chunks r and 2n - 1 - r of 2n (load-balanced context parallelism)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ Term = str | int
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Pieces of these sizes, one after another. A rank has its part of each, in this order.
+    """Sections of these sizes, one after another. A rank has its part of each, in this order.
 
-    All pieces are cut over the same axes, or none is.
+    All sections are cut over the same axes, or none is.
     """
 
     terms: tuple[Term | Product, ...]
@@ -109,9 +109,9 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """A tensor whose piece on a rank is flattened, padded as a dimension is, then cut.
+    """A tensor whose shard on a rank is flattened, padded as a dimension is, then cut again.
 
-    Shards of optimizer state are cut in this way: the piece of the parameter is flattened.
+    Optimizer state is cut in this way: the shard of the parameter is flattened.
     """
 
     splits: tuple[Split, ...]
@@ -169,7 +169,7 @@ def matching(pattern: str) -> str:
 
 
 def splits(shape: Shape | Flat) -> Iterator[Split]:
-    """All cuts of a shape, in the order of its text. Consecutive pieces have the same cuts, so
+    """All cuts of a shape, in the order of its text. Consecutive sections have the same cuts, so
     those of the first are given.
     """
     if isinstance(shape, Flat):
@@ -211,7 +211,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class LayoutDeclaration:
-    """The piece of each tensor that each rank holds.
+    """The shard of each tensor that each rank holds.
 
     Over the axes of `replicated`, ranks hold the same tensors, unless a placement shards or sums
     over them. `flags` are the boolean settings that conditions of placements read.

@@ -1,1 +1,1 @@
-"""`mesh`, `dims` and `layout`: which ranks there are, and which piece of each tensor each holds."""
+"""`mesh`, `dims` and `layout`: which ranks there are, and which shard of each tensor each holds."""

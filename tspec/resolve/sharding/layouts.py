@@ -39,7 +39,7 @@ OF_THE_INPUT = frozenset({"seq", "batch"})
 """Sizes that come with the input of a step, and stand in no `dims`."""
 
 ORDERS = {"zigzag": 2}
-"""Orders in which a dimension is cut, and the number of pieces each rank gets."""
+"""Orders in which a dimension is cut, and the number of chunks that each rank gets."""
 
 _RANGE = re.compile(r"(.*?)(\d+)\.\.(\d+)(.*)")
 
@@ -198,7 +198,7 @@ def _dimension(node: nodes.Dimension, layout: _Layout) -> tuple[Dimension, int |
         parts *= layout.axes.get(split.axis.text, 1) * pieces
     if size is not None and size % parts:
         shown = layout.reporter.scope.source.slice(node.span)
-        message = f"`{shown}`: {size} is not divisible into {parts} pieces"
+        message = f"`{shown}`: {size} is not divisible into {parts} parts"
         hint = "say to what it is padded: `padded to 128 * tp`"
         layout.reporter.report("TS0176", message, node, hint)
     padding = tuple(_named(each) for each in node.padding)
@@ -232,18 +232,18 @@ def _part(
 
 
 def _check_parts(node: nodes.SizeSum, layout: _Layout) -> None:
-    """Pieces one after another are cut over the same axes, and not padded."""
+    """Consecutive sections are cut over the same axes, and not padded."""
     axes = [{split.axis.text for split in _splits(each)} for each in node.terms]
     for part, cut in zip(node.terms, axes, strict=True):
         if cut != axes[0]:
             said = f"over {', '.join(sorted(axes[0]))}" if axes[0] else "over no axis"
             message = (
-                f"pieces one after another are cut over the same axes, and the first is cut {said}"
+                f"consecutive sections are cut over the same axes, and the first is cut {said}"
             )
             layout.reporter.report("TS0178", message, part)
         for padded in part.walk():
             if isinstance(padded, nodes.Dimension) and padded.padding:
-                message = "pieces one after another are not padded: padding stands at the end"
+                message = "consecutive sections are not padded: padding stands at the end"
                 layout.reporter.report("TS0178", message, padded)
 
 

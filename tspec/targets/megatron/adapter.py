@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tspec.targets.megatron import inputs, names, steps
-from tspec.targets.megatron.pieces import ShardedFields
+from tspec.targets.megatron.shards import ShardedFields
 from tspec.targets.megatron.streams import streams
 
 if TYPE_CHECKING:

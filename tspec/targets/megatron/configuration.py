@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tspec.runtime.live.watched import Listener
-from tspec.targets.megatron.pieces import STATE
+from tspec.targets.megatron.shards import STATE
 
 if TYPE_CHECKING:
     from tspec.runtime.live.followed import FollowedJob

@@ -16,7 +16,7 @@ from tspec.targets.megatron.configuration import Overflow, know, know_batch
 
 if TYPE_CHECKING:
     from tspec.runtime.live.followed import FollowedJob
-    from tspec.targets.megatron.pieces import ShardedFields
+    from tspec.targets.megatron.shards import ShardedFields
 
 SCHEDULES = "megatron.core.pipeline_parallel.schedules"
 LOOPS = (

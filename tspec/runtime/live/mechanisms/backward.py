@@ -1,6 +1,6 @@
 """Backward passes: `Tensor.backward` goes through `torch.autograd.backward` too.
 
-One within another is a part of it: a reentrant checkpoint makes one for each piece that it computes again.
+One within another is a part of it: a reentrant checkpoint makes one for each part that it computes again.
 """
 
 from __future__ import annotations

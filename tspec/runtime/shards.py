@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tspec.runtime.edges import StateSource
-from tspec.values import piece_in_words
+from tspec.values import shard_in_words
 
 
-def pieces(source: StateSource | None, subjects: Iterable[str]) -> dict[str, str]:
-    """The subjects that are sharded parameters -> `a piece of [16, 8] (Shard(0) over tp)`."""
+def shards(source: StateSource | None, subjects: Iterable[str]) -> dict[str, str]:
+    """The subjects that are sharded parameters -> `a shard of [16, 8] (Shard(0) over tp)`."""
     if source is None:
         return {}
     cut = source.fields("parameter", "cuts")
@@ -18,7 +18,7 @@ def pieces(source: StateSource | None, subjects: Iterable[str]) -> dict[str, str
         return {}
     shapes = source.fields("parameter", "whole_shape")
     return {
-        name: piece_in_words(shape, cuts)
+        name: shard_in_words(shape, cuts)
         for name, cuts in found.items()
         if isinstance(shape := shapes.get(name), tuple)
     }

@@ -15,7 +15,7 @@ _FIELDS = ("whole_shape", "cuts")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ParameterSharding:
     """The sharding of a parameter: the shape of the full tensor, and `Shard(0) over tp` for each
     cut.
     """
@@ -24,7 +24,7 @@ class Piece:
     cuts: tuple[str, ...]
 
 
-def pieces(rows: pa.Table) -> dict[str, Piece]:
+def shardings(rows: pa.Table) -> dict[str, ParameterSharding]:
     """Parameter -> how it is cut, of rows with at least `COLUMNS`.
 
     A cut that was known once counts: a job that ends its process group no longer knows any.
@@ -36,7 +36,7 @@ def pieces(rows: pa.Table) -> dict[str, Piece]:
     is_sample = pc.equal(rows.column("tag").cast(pa.string()), "sample")
     kept = rows.filter(pc.and_(wanted, is_sample)).select(("subject", "field", "text"))
     shapes: dict[str, tuple[int, ...]] = {}
-    found: dict[str, Piece] = {}
+    found: dict[str, ParameterSharding] = {}
     for row in kept.to_pylist():
         name, value = row["subject"], decode(row["text"]) if row["text"] else None
         if not isinstance(value, tuple):
@@ -44,5 +44,5 @@ def pieces(rows: pa.Table) -> dict[str, Piece]:
         if row["field"] == "whole_shape":
             shapes[name] = cast(tuple[int, ...], value)
         elif name in shapes:
-            found[name] = Piece(shapes[name], cast(tuple[str, ...], value))
+            found[name] = ParameterSharding(shapes[name], cast(tuple[str, ...], value))
     return found

@@ -1,4 +1,4 @@
-"""A finding on a `DTensor` says that its numbers are those of a piece, in a run and over its recording alike."""
+"""A finding on a `DTensor` says that its numbers are those of a shard, in a run and over its recording alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ invariant layers_are_wide {
 
 MESSAGE = (
     "expected p.data.shape[0] > 1000, but p.data.shape[0] = 16; "
-    "blocks.0.up.weight is a piece of [32, 16] (Shard(0) over tp)"
+    "blocks.0.up.weight is a shard of [32, 16] (Shard(0) over tp)"
 )
 
 
@@ -40,11 +40,11 @@ def test_numbers_of_a_piece_are_said_to_be(tmp_path: Path) -> None:
     job = ("--kind", "plain")
     live = run((str(spec),), SCRIPT, report, *job)
     assert [each["message"] for each in live.headlines] == [MESSAGE]
-    assert "embed.weight is a piece" not in live.stderr
+    assert "embed.weight is a shard" not in live.stderr
 
     made = done("-m", "tspec", "record", "-o", str(trace), "--", str(SCRIPT), *job)
     assert made.returncode == 0, made.stderr
     done("-m", "tspec", "check", str(spec), "--trace", str(trace), "--report", str(report))
     assert [each["message"] for each in json.loads(report.read_text())] == [MESSAGE]
     shown = done("-m", "tspec", "trace", "show", str(trace)).stdout
-    assert "parameters in pieces:\n  Shard(0) over tp 6 (blocks.0.up.weight of [32, 16])" in shown
+    assert "sharded parameters:\n  Shard(0) over tp 6 (blocks.0.up.weight of [32, 16])" in shown

@@ -1,4 +1,4 @@
-"""The piece of a tensor that each rank holds by the layout, to merge tensors and to hand out pieces
+"""The shard of a tensor that each rank holds by the layout, to merge tensors and to hand out shards
 of them.
 """
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.cuts import cut_of, sized
-from tspec.equivalence.merge import Merged, MergeFault, Piece, merge
+from tspec.equivalence.merge import Merged, MergeFault, RankShard, merge
 from tspec.equivalence.recording import UPDATED, Recording, TensorName
 from tspec.equivalence.sides import Trial
 from tspec.layout.experts import Expert, expert_of
@@ -54,15 +54,15 @@ def merge_by_layout(
         if not losses:
             return Merged(None, (MergeFault("missing", "no rank recorded it"),))
         return Merged(torch.stack(losses).mean(0))
-    if name.kind == "gradient_norms":  # the norm over all pieces, which each rank holds
-        return merge(full, [Piece(rank, whole(full), each) for rank, each in enumerate(held)])
+    if name.kind == "gradient_norms":  # the norm over all shards, which each rank holds
+        return merge(full, [RankShard(rank, whole(full), each) for rank, each in enumerate(held)])
     try:
-        pieces = pieces_of(trial, name, full, summand)
+        rank_shards = shards_held(trial, name, full, summand)
     except (UnevenShards, UnknownSize) as wrong:
         return Merged(None, (MergeFault("layout", f"its shards have no size: {wrong}"),))
-    if not pieces:
+    if not rank_shards:
         return None
-    shape = pieces[0].cut.full
+    shape = rank_shards[0].cut.full
     if shape != full:
         if name.kind == "states":  # it has no number for each element, as Adafactor's
             return None
@@ -71,7 +71,7 @@ def merge_by_layout(
         )
         return Merged(None, (MergeFault("layout", says),))
     found = []
-    for each in pieces:
+    for each in rank_shards:
         recorded = ranks[each.rank]
         if name.kind == "states" and name.subject in recorded.elsewhere:
             continue
@@ -82,9 +82,11 @@ def merge_by_layout(
                 (recorded.sketched[of] for of in names_of(trial, name) if of in recorded.sketched),
                 None,
             )
-            piece = replace(each, cut=cut, tensor=held[each.rank], sketched=of)
-            fits = piece.tensor is None or part is not None
-            found.append(piece if fits else replace(piece, cut=cut.fitting(piece.shape)))
+            rank_shard = replace(each, cut=cut, tensor=held[each.rank], sketched=of)
+            fits = rank_shard.tensor is None or part is not None
+            found.append(
+                rank_shard if fits else replace(rank_shard, cut=cut.fitting(rank_shard.shape))
+            )
     elsewhere = _on_another_stage(trial, found, held)
     if elsewhere is not None:
         return Merged(None, (elsewhere,))
@@ -95,7 +97,7 @@ def merge_by_layout(
 
 
 def _on_another_stage(
-    trial: Trial, pieces: Sequence[Piece], held: Sequence[Tensor | None]
+    trial: Trial, rank_shards: Sequence[RankShard], held: Sequence[Tensor | None]
 ) -> MergeFault | None:
     """The fault that a tensor was recorded on another pipeline stage than the layout's. None if it
     was not.
@@ -106,9 +108,9 @@ def _on_another_stage(
     def stage(rank: int) -> int:
         return coordinates_of(trial.layout.mesh, rank).get("pp", 0)
 
-    missing = [each.rank for each in pieces if each.tensor is None]
+    missing = [each.rank for each in rank_shards if each.tensor is None]
     stages = {stage(rank) for rank in missing}
-    by_layout = {stage(each.rank) for each in pieces}
+    by_layout = {stage(each.rank) for each in rank_shards}
     having = [
         rank for rank, each in enumerate(held) if each is not None and stage(rank) not in by_layout
     ]
@@ -147,7 +149,7 @@ def summand_axes(
     which all these ranks have.
 
     Each set is one possibility. Over the axes of `data` each rank has the gradient of its own loss.
-    For an input it may also have only the part that comes from its own piece of a weight.
+    For an input it may also have only the part that comes from its own shard of a weight.
     """
     place = placement(trial, name)
     if place is None or place.kind not in ("input", "output"):
@@ -177,10 +179,10 @@ def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
     return frozenset(trial.layout.mesh.all_axes)
 
 
-def pieces_of(
+def shards_held(
     trial: Trial, name: TensorName, full: tuple[int, ...], summand: frozenset[str] = frozenset()
-) -> list[Piece]:
-    """The pieces that the layout gives each rank; empty without a place. `summand` are further axes
+) -> list[RankShard]:
+    """The shards that the layout gives each rank; empty without a place. `summand` are further axes
     over which ranks hold summands.
 
     Raises UnevenShards, UnknownSize.
@@ -189,12 +191,12 @@ def pieces_of(
     for rank, each in shards_of(trial, name, full):
         at = coordinates_of(trial.layout.mesh, rank)
         place = tuple(at[axis] for axis in sorted({*each.partial, *summand}))
-        found.append(Piece(rank, cut_of(each), None, place))
+        found.append(RankShard(rank, cut_of(each), None, place))
     return found
 
 
 def indivisible(trial: Trial, name: TensorName, full: tuple[int, ...]) -> str:
-    """Why a tensor cannot be cut into equal pieces: a size of the input does not divide, as in a
+    """Why a tensor cannot be cut into equal shards: a size of the input does not divide, as in a
     last batch. Empty if it can.
     """
     place = placement(trial, name)
@@ -206,22 +208,22 @@ def indivisible(trial: Trial, name: TensorName, full: tuple[int, ...]) -> str:
         return ""
     for each, size in zip(place.shape.dimensions, full, strict=True):
         if isinstance(each.size, str) and each.size not in trial.sizes.sizes:
-            pieces = prod(
+            parts = prod(
                 trial.sizes.of(of.axis) * (2 if of.order == "zigzag" else 1) for of in each.splits
             )
-            if size % pieces:
+            if size % parts:
                 axes = ", ".join(f"`{of.axis}`" for of in each.splits)
-                return f"`{each.size}` of {size} is not divisible into {pieces} pieces over {axes}"
+                return f"`{each.size}` of {size} is not divisible into {parts} parts over {axes}"
     return ""
 
 
-def placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[Piece]:
+def placed(trial: Trial, name: TensorName, full: tuple[int, ...]) -> list[RankShard]:
     """Each rank's place of a tensor; empty where the layout does not fit it."""
     try:
-        pieces = pieces_of(trial, name, full)
+        rank_shards = shards_held(trial, name, full)
     except (UnevenShards, UnknownSize):
         return []
-    return [each for each in pieces if each.cut.full == full]
+    return [each for each in rank_shards if each.cut.full == full]
 
 
 def shards_of(trial: Trial, name: TensorName, full: tuple[int, ...]) -> Iterator[tuple[int, Shard]]:
@@ -265,16 +267,16 @@ def tensor_cuts(
     found: list[dict[TensorName, tuple[str, Cut]]] = [{} for _ in range(trial.world)]
     for name in reference.tensors:
         if name.kind in trial.recorded and name.kind in LAYOUT_KINDS:
-            for piece in placed(trial, name, reference.shape(name)):
+            for rank_shard in placed(trial, name, reference.shape(name)):
                 for each in names_of(trial, name):
-                    found[piece.rank][each] = (name.name, piece.cut)
+                    found[rank_shard.rank][each] = (name.name, rank_shard.cut)
     return tuple(found)
 
 
 def parameter_cuts(
     trial: Trial, reference: Recording
 ) -> tuple[Mapping[str, tuple[str, Cut, float]], ...]:
-    """The reference's name of each rank's generated parameters, and its pieces of them."""
+    """The reference's name of each rank's generated parameters, and its shards of them."""
     filled = reference.filled
     return tuple(
         {name: (name, cut, filled[name]) for name, cut in cuts.items() if name in filled}
@@ -282,8 +284,8 @@ def parameter_cuts(
     )
 
 
-def parameter_pieces(trial: Trial, reference: Recording) -> Iterator[dict[TensorName, Tensor]]:
-    """Each rank's pieces of the parameters before the first step; padding is zero."""
+def parameter_shards(trial: Trial, reference: Recording) -> Iterator[dict[TensorName, Tensor]]:
+    """Each rank's shards of the parameters before the first step; padding is zero."""
     for cuts in _initial(trial, reference):
         held = {}
         for path, cut in cuts.items():
@@ -295,7 +297,7 @@ def parameter_pieces(trial: Trial, reference: Recording) -> Iterator[dict[Tensor
 
 
 def _initial(trial: Trial, reference: Recording) -> list[dict[str, Cut]]:
-    """Each rank's pieces of the parameters: all of a parameter that has no place in the layout."""
+    """Each rank's shards of the parameters: all of a parameter that has no place in the layout."""
     found: list[dict[str, Cut]] = [{} for _ in range(trial.world)]
     for name in reference.tensors:
         if not name.is_first_weight:

@@ -128,7 +128,7 @@ def cuts(parameter: torch.Tensor) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The number of pieces into which a parameter is cut, the dimension, and the axis of ranks."""
+    """The number of shards into which a parameter is cut, the dimension, and the axis of ranks."""
 
     dimension: int
     pieces: int

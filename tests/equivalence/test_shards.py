@@ -8,8 +8,8 @@ import torch
 from tests.equivalence.trials import trial_of
 from tspec.equivalence.cut import whole
 from tspec.equivalence.merge import MergeFault
-from tspec.equivalence.pieces import indivisible, merge_by_layout, pieces_of, summand_axes
 from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.shards import indivisible, merge_by_layout, shards_held, summand_axes
 from tspec.resolve import load_text
 
 TEXT = """edition 2026
@@ -55,10 +55,10 @@ equivalence e {
 
 
 def ranks_and_starts(name: str, full: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The ranks that are to hold a piece of a parameter, and the row with which the piece begins."""
+    """The ranks that are to hold a shard of a parameter, and the row with which the shard begins."""
     program = load_text(TEXT).program
     assert program is not None, load_text(TEXT).diagnostics
-    found = pieces_of(trial_of(program.equivalences[0], ()), TensorName("params", name, 1), full)
+    found = shards_held(trial_of(program.equivalences[0], ()), TensorName("params", name, 1), full)
     return [(each.rank, each.cut.runs[0][0][0]) for each in found]
 
 
@@ -81,7 +81,7 @@ def test_a_tensor_without_a_place_is_held_by_none() -> None:
     trial = trial_of(program.equivalences[0], ())
     for name in ("other.local_experts.0.weight", "other.weight"):
         full = whole((4,)).shape
-        assert pieces_of(trial, TensorName("params", name, 1), full) == []
+        assert shards_held(trial, TensorName("params", name, 1), full) == []
 
 
 def test_a_size_of_the_input_that_does_not_divide_is_told_and_no_size_of_the_model() -> None:
@@ -92,7 +92,7 @@ def test_a_size_of_the_input_that_does_not_divide_is_told_and_no_size_of_the_mod
     asked = trial_of(program.equivalences[0], ())
     head = TensorName("outputs", "head", 1, 1)
     assert indivisible(asked, head, (6, 8)) == ""
-    why = "`batch` of 7 is not divisible into 2 pieces over `tp`"
+    why = "`batch` of 7 is not divisible into 2 parts over `tp`"
     assert indivisible(asked, head, (7, 8)) == why
     assert indivisible(asked, head, (7,)) == ""  # its place does not fit, which is told as such
     assert indivisible(asked, TensorName("params", "embedding.weight", 1), (7, 4)) == ""
@@ -107,7 +107,7 @@ def test_of_two_places_for_an_expert_the_first_counts(comes_first: bool) -> None
     program = load_text(TEXT.replace(of_all, places, 1)).program
     assert program is not None
     name = TensorName("params", "layers.1.experts.3.fc.weight", 1)
-    found = pieces_of(trial_of(program.equivalences[0], ()), name, (4, 4))
+    found = shards_held(trial_of(program.equivalences[0], ()), name, (4, 4))
     assert [each.rank for each in found] == ([3] if comes_first else [2, 3])
 
 
@@ -123,7 +123,7 @@ def test_replicas_of_an_input_may_have_summands_of_its_gradient_unless_its_place
         assert program is not None
         trial = trial_of(program.equivalences[0], ())
         assert [set(each) for each in summand_axes(trial, name, frozenset())] == axes
-        found = [each.summand for each in pieces_of(trial, name, (3, 4))]
+        found = [each.summand for each in shards_held(trial, name, (3, 4))]
         assert found == summands
 
 
@@ -139,7 +139,7 @@ def test_replicas_of_an_input_may_have_summands_of_its_gradient_unless_its_place
 def test_an_output_that_all_ranks_have_gets_a_gradient_from_each_ones_loss(
     place: str, axes: list[set[str]]
 ) -> None:
-    """The axis cuts the data. Pieces with summands over it are of other summands."""
+    """The axis cuts the data. Shards with summands over it are of other summands."""
     program = load_text(TEXT.replace("  tied ", f"  {place}\n\n  tied ", 1)).program
     assert program is not None
     trial = trial_of(program.equivalences[0], ())
@@ -147,7 +147,7 @@ def test_an_output_that_all_ranks_have_gets_a_gradient_from_each_ones_loss(
     found = summand_axes(trial, name, frozenset({"tp"}))
     assert [set(each) for each in found] == axes
     for each in found:
-        pieces = pieces_of(trial, name, (3, 4), each)
+        pieces = shards_held(trial, name, (3, 4), each)
         assert [piece.summand for piece in pieces] == [(0,), (1,)]
 
 

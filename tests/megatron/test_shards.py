@@ -1,4 +1,4 @@
-"""What Megatron's attributes and groups say of a parameter: its copies, and the whole of which a rank holds a piece."""
+"""What Megatron's attributes and groups say of a parameter: its copies, and the whole of which a rank holds a shard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from tests.jobs import done
 from tests.megatron.jobs import TRAIN, recorded
-from tspec.targets.megatron.pieces import STATE, ShardedFields
+from tspec.targets.megatron.shards import STATE, ShardedFields
 
 RULE = """edition 2026
 
@@ -55,7 +55,7 @@ def test_a_finding_says_of_which_tensor_a_rank_holds_a_piece(tmp_path: Path) -> 
     done("-m", "tspec", "run", str(spec), "--report", str(report), "--", TRAIN, layout)
     [live] = json.loads(report.read_text())
     assert live["message"].endswith(
-        "p.data.shape[0] = 32, p.whole_shape[0] = 64; decoder.layers.0.mlp.linear_fc1.bias is a piece of [64] (Shard(0) over tp)"
+        "p.data.shape[0] = 32, p.whole_shape[0] = 64; decoder.layers.0.mlp.linear_fc1.bias is a shard of [64] (Shard(0) over tp)"
     )
 
     recorded(tmp_path / "run", layout, "std.megatron")
