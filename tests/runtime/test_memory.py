@@ -85,7 +85,7 @@ def checked(epochs: int, batches: int) -> Callable[[Callable[[int], None]], None
     return run
 
 
-BATCH = 650
+BATCH = 100
 """Bytes of a batch within its epoch: `docs/design/live.md` says what they are."""
 STEP = 100
 """Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first."""
@@ -144,7 +144,10 @@ def kept(*rules: str, steps: int) -> tuple[dict[str, int], dict[str, int]]:
         assert checker.faults == []
         assert checker.tracker.samples is not None
         births = {kind: len(born) for kind, born in checker.tracker.samples.births.items()}
-        calls = {event: len(of.calls) for event, of in checker.tracker.log._events.items()}
+        calls = {
+            event: len(of.calls) + len(of.settled)
+            for event, of in checker.tracker.log._events.items()
+        }
     return births, calls
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any
 
 from tspec.runtime.calls import CallRecord, ancestors
-from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.settled_calls import SettledCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +25,22 @@ class Retention:
 
 
 class _EventCalls:
-    """The calls of one event in order of their begin. Calls of earlier steps are settled: they keep fewer fields."""
+    """The calls of one event in order of their begin. Those of earlier steps are settled, and keep fewer fields."""
 
-    __slots__ = ("begins", "calls", "ended", "known", "opened", "retention", "settled", "shared")
+    __slots__ = ("begins", "calls", "known", "opened", "retention", "settled")
 
-    def __init__(self, retention: Retention) -> None:
+    def __init__(self, event: str, retention: Retention) -> None:
         self.retention = retention
+        self.settled = SettledCalls(event)
+        """Calls of earlier steps. They began before all others."""
         self.calls: list[CallRecord] = []
         self.begins: list[int] = []
-        self.settled = 0
-        """The number of settled calls, which come first."""
-        self.ended = -1
-        """The latest end of a settled call."""
         self.known: set[Any] = set()
         """Values of the filters that a settled call has had since the youngest window before it opened."""
         self.opened: list[int] = []
         """The instants at which windows opened that look up unsettled calls. Between two calls, one
         instant is kept.
         """
-        self.shared: dict[str, Any] = {}
-        """The fields of the call that was settled last."""
 
     def open(self, at: int) -> None:
         """A window opens: the next call is its first."""
@@ -53,49 +50,38 @@ class _EventCalls:
 
     def forget(self, before: int) -> None:
         """Drop calls that began before an instant and have returned."""
-        if not self.calls or self.calls[0].begin >= before:
-            return
-        kept = [one for one in self.calls if one.begin >= before or one.end is None]
-        self.settled = sum(1 for one in self.calls[: self.settled] if one.begin >= before)
-        self.calls = kept
-        self.begins = [one.begin for one in kept]
+        self.settled.forget(before)
+        if self.calls and self.calls[0].begin < before:
+            self._hold([one for one in self.calls if one.begin >= before or one.end is None])
 
     def settle(self, before: int) -> None:
-        """Drop fields that no window reads, for calls that began before an instant, up to the first
+        """Keep of calls that began before an instant the fields that windows read, up to the first
         call that still runs.
         """
         retention = self.retention
-        for call in self.calls[self.settled :]:
+        count = 0
+        for call in self.calls:
             if call.begin >= before or call.end is None:
-                return
+                break
             while self.opened and self.opened[0] <= call.begin:
                 self.opened.pop(0)
                 self.known.clear()
             key = tuple(_key(call.get(name)) for name in retention.filters)
             new = key not in self.known
             self.known.add(key)
-            values = call.settle((*retention.fields, *retention.first) if new else retention.fields)
-            if _are_alike(values, self.shared):
-                call.given = call.values = self.shared
-            self.shared = call.values
-            self.settled += 1
-            self.ended = max(self.ended, call.end)
-        if self.opened:
-            self.opened.clear()
-            self.known.clear()
+            names = (*retention.fields, *retention.first) if new else retention.fields
+            self.settled.add(call, call.end, call.recorded(names))
+            count += 1
+        else:
+            if self.opened:
+                self.opened.clear()
+                self.known.clear()
+        if count:
+            self._hold(self.calls[count:])
 
-
-_PLAIN = frozenset((bool, int, str, Missing, Ref))
-
-
-def _are_alike(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Plain values that are the same: two calls can share them."""
-    return values.keys() == others.keys() and all(
-        value.__class__ in _PLAIN
-        and value.__class__ is others[name].__class__
-        and value == others[name]
-        for name, value in values.items()
-    )
+    def _hold(self, calls: list[CallRecord]) -> None:
+        self.calls = calls
+        self.begins = [one.begin for one in calls]
 
 
 def _key(value: Any) -> Any:
@@ -117,11 +103,11 @@ class CallLog:
 
     def add(self, call: CallRecord) -> None:
         """A call begins."""
-        call.within = tuple([outer.id for outer in ancestors(call.call)]) if call.call else ()
+        call.within = self._around(call)
         of = self._events.get(call.event)
         if of is None:
             of = self._events[call.event] = _EventCalls(
-                self._retention.get(call.event, Retention())
+                call.event, self._retention.get(call.event, Retention())
             )
         of.calls.append(call)
         of.begins.append(call.begin)
@@ -133,39 +119,47 @@ class CallLog:
 
     def of_step(self, events: Iterable[str]) -> list[CallRecord]:
         """The calls of some events that are not settled, in order of their begin."""
-        return _merged(of.calls[of.settled :] for of in self._of(events))
+        return _merged([of.calls for of in self._of(events)])
 
     def enclosing(self, call: CallRecord) -> list[CallRecord]:
         """The logged calls that enclose a call."""
         if call.call is not None:
-            call.within = tuple(outer.id for outer in ancestors(call.call))
-        numbers = set(call.within)
-        if not numbers:
+            call.within = self._around(call)
+        begins = set(call.within)
+        if not begins:
             return []
-        running = call.end is None or call.call is not None
-        return [
-            one
-            for of in self._events.values()
-            for one in of.calls[of.settled if running else 0 :]
-            if one.id in numbers
-        ]
+        found = [one for of in self._events.values() for one in of.calls if one.begin in begins]
+        if call.end is not None and call.call is None:
+            found += [one for of in self._events.values() for one in of.settled.among(begins)]
+        return found
+
+    def _around(self, call: CallRecord) -> tuple[int, ...]:
+        """The begins of the calls that enclose a call, of events that are logged."""
+        outer = () if call.call is None else ancestors(call.call)
+        return tuple([one.begin for one in outer if one.event in self._events])
 
     def between(self, first: int, last: int, events: Iterable[str]) -> list[CallRecord]:
         """The calls of some events that began from `first` to `last`, both included."""
         return _merged(
-            of.calls[bisect_left(of.begins, first) : bisect_right(of.begins, last)]
-            for of in self._of(events)
+            [
+                of.settled.between(first, last)
+                + of.calls[bisect_left(of.begins, first) : bisect_right(of.begins, last)]
+                for of in self._of(events)
+            ]
         )
 
-    def ended_between(self, first: int, last: int, events: Iterable[str]) -> list[CallRecord]:
-        """The calls of some events that ended from `first` to `last`, in order of their end."""
-        found = [
+    def ended_between(self, first: int, last: int, events: Iterable[str]) -> Iterator[CallRecord]:
+        """The calls of some events that ended from `first` to `last`, the last end first."""
+        logged = self._of(events)
+        recent = [
             one
-            for of in self._of(events)
-            for one in of.calls[of.settled if of.ended < first else 0 :]
+            for of in logged
+            for one in of.calls
             if one.end is not None and first <= one.end <= last
         ]
-        return sorted(found, key=lambda one: one.end or 0)
+        recent.sort(key=_end, reverse=True)
+        settled = (of.settled.ended_between(first, last) for of in logged)
+        return merge(recent, *settled, key=_end, reverse=True)
 
     def forget(self, before: int, opened: Mapping[str, int]) -> None:
         """A step begins. Drop calls that returned before it, except those since the earliest open
@@ -180,6 +174,10 @@ class CallLog:
 
     def _of(self, events: Iterable[str]) -> list[_EventCalls]:
         return [self._events[event] for event in events if event in self._events]
+
+
+def _end(call: CallRecord) -> int:
+    return call.end or 0
 
 
 def _merged(parts: Iterable[list[CallRecord]]) -> list[CallRecord]:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tspec.runtime.edges import Context, Missing, Ref, StateSource, UnresolvedRef, WatchedCall
+from tspec.runtime.edges import (
+    Context,
+    Location,
+    Missing,
+    Ref,
+    StateSource,
+    UnresolvedRef,
+    WatchedCall,
+)
 from tspec.runtime.reading import read_samples
 from tspec.runtime.tensors import PLAIN, TensorSample, handles, replaced
 from tspec.runtime.values import NOT_RECORDED
@@ -50,6 +58,14 @@ class DeferredField:
         return _with_features(self.value, self.features, self.source)
 
 
+@dataclass(frozen=True, slots=True)
+class SettledFields:
+    """What is kept of a call beyond its step. Calls that are alike share it."""
+
+    values: dict[str, Any]
+    location: Location | None
+
+
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -77,7 +93,7 @@ class CallRecord:
         self.call: WatchedCall | None = call
         """The call, until all rules on its end have been evaluated: it holds tensors."""
         self.within: tuple[int, ...] = ()
-        """The calls that enclose it, for calls that are kept."""
+        """The begins of the logged calls that enclose it, for calls that are logged."""
         self.context = call.context
         self.location = call.location
         self.id = call.id
@@ -95,6 +111,13 @@ class CallRecord:
         for name, (features, _) in kept.items():
             if name in self.raw:
                 self.given[name] = _taken(self.raw[name], features, source, False)
+
+    def __eq__(self, other: object) -> bool:
+        """True for two records of one call: no two calls of a rank begin at one instant."""
+        return other.__class__ is CallRecord and other.begin == self.begin
+
+    def __hash__(self) -> int:
+        return hash(self.begin)
 
     def close(self, source: StateSource) -> None:
         """The call returned: take its result fields."""
@@ -116,14 +139,28 @@ class CallRecord:
             if value.__class__ is DeferredField:
                 self.values[name] = NOT_RECORDED
 
-    def settle(self, names: Iterable[str]) -> dict[str, Any]:
-        """The call is kept beyond its step, with these fields only. No window opens at it any more."""
-        self.context = _SETTLED
-        values = {name: self.values[name] for name in names if name in self.values}
-        self.given = self.values = {
-            name: value for name, value in values.items() if value is not NOT_RECORDED
-        }
-        return self.values
+    def recorded(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of some fields, where they are known."""
+        found = {name: self.values.get(name, NOT_RECORDED) for name in names}
+        return {name: value for name, value in found.items() if value is not NOT_RECORDED}
+
+    @classmethod
+    def settled(
+        cls, event: str, begin: int, end: int, fields: SettledFields, within: tuple[int, ...]
+    ) -> CallRecord:
+        """A call that is kept beyond its step. It has no number, since no window opens at it any more."""
+        record = cls.__new__(cls)
+        record.call = None
+        record.within = within
+        record.context = _SETTLED
+        record.location = fields.location
+        record.event = event
+        record.begin = begin
+        record.end = end
+        record.kept = record.raw = _NOTHING
+        record.unread = False
+        record.given = record.values = fields.values
+        return record
 
     def get(self, name: str) -> Any:
         """A field: not recorded where it is not known yet."""
@@ -192,5 +229,5 @@ def outermost(calls: Iterable[CallRecord]) -> tuple[CallRecord, ...]:
     found = tuple(calls)
     if len(found) < 2:
         return found
-    numbers = {one.id for one in found}
-    return tuple(one for one in found if numbers.isdisjoint(one.within))
+    begins = {one.begin for one in found}
+    return tuple(one for one in found if begins.isdisjoint(one.within))

@@ -92,9 +92,9 @@ def _running(w: RuleWindow, events: Sequence[Wanted]) -> tuple[CallRecord, ...]:
     for pattern, wanted in events:
         if any(value.__class__ is Missing for value in wanted):
             continue
-        for one in w.log.between(w.first, w.last, pattern.events):
+        for one in w.began(pattern.events, w.last):
             if w.is_one(one, pattern, wanted):
-                found[one.id] = one
+                found[one.begin] = one
     return outermost(sorted(found.values(), key=lambda one: one.begin))
 
 

@@ -44,6 +44,7 @@ class WatchedCall:
     event: str
     callable: str
     begin: int
+    """The instant at which it began: each call has its own. 0 for a call that sinks only count."""
     context: Context
     fields: dict[str, Any] = field(default_factory=dict)
     end: int | None = None

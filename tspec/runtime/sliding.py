@@ -20,13 +20,14 @@ begins anew.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tspec.builtin import folds
 from tspec.builtin.numbers import NAN, as_float, ratio
 from tspec.runtime.edges import Missing
+from tspec.runtime.int_map import HIGH, LOW, IntMap
 from tspec.runtime.values import (
     ABSENT,
     NO_HISTORY,
@@ -368,15 +369,16 @@ class DistinctFold:
         self._dropped = max(self._dropped, last)
         if self._float <= last:
             self._as_floats = None
-        if len(self._occurred.last) > 2 * self._pruned + 16:
-            for each in (self._occurred, self._as_floats):
-                if each is not None:
-                    each.prune(last)
-            self._pruned = len(self._occurred.last)
+        if len(self._occurred) > 2 * self._pruned + 16:
+            self._occurred = self._occurred.after(last)
+            if self._as_floats is not None:
+                self._as_floats = self._as_floats.after(last)
+            self._pruned = len(self._occurred)
 
     def result(self, complete: bool) -> Datum:
         """False if two are equal; else true if none is missing."""
-        if (self._as_floats or self._occurred).repeated > self._dropped:
+        compared = self._occurred if self._as_floats is None else self._as_floats
+        if compared.repeated > self._dropped:
             return False
         return self._missing.result(complete) or True
 
@@ -388,28 +390,47 @@ NEVER = -1
 class LastOccurrences:
     """The last index of each key, and the largest index whose key occurred again later."""
 
-    __slots__ = ("last", "repeated")
+    __slots__ = ("_ints", "_others", "repeated")
 
     def __init__(self) -> None:
-        self.last: dict[Datum, int] = {}
+        self._ints = IntMap()
+        """Keys that are integers of 64 bits: digests are."""
+        self._others: dict[Datum, int] = {}
         self.repeated = NEVER
+
+    def __len__(self) -> int:
+        return len(self._ints) + len(self._others)
 
     def add(self, key: Datum, index: int) -> None:
         """A key occurs. Its index is not below those before."""
-        self.repeated = max(self.repeated, self.last.get(key, NEVER))
-        self.last[key] = index
+        if key.__class__ is int and LOW <= key <= HIGH:
+            before = self._ints.put(key, index)
+        else:
+            before = self._others.get(key)
+            self._others[key] = index
+        if before is not None:
+            self.repeated = max(self.repeated, before)
 
-    def prune(self, dropped: int) -> None:
-        """Forget the keys that occurred last at or before an index."""
-        self.last = {key: index for key, index in self.last.items() if index > dropped}
+    def after(self, dropped: int) -> LastOccurrences:
+        """Those of the keys that occurred after an index."""
+        found = LastOccurrences()
+        for key, index in self._items():
+            if index > dropped:
+                found.add(key, index)
+        found.repeated = self.repeated
+        return found
 
     def with_ints_as_floats(self) -> LastOccurrences:
         """The last occurrences with int keys converted to floats."""
         found = LastOccurrences()
-        for key, index in sorted(self.last.items(), key=lambda item: item[1]):
+        for key, index in sorted(self._items(), key=lambda item: item[1]):
             found.add(_as_float_key(key), index)
         found.repeated = max(found.repeated, self.repeated)
         return found
+
+    def _items(self) -> Iterator[tuple[Datum, int]]:
+        yield from self._ints.items()
+        yield from self._others.items()
 
 
 def _compact(key: Datum) -> Datum:

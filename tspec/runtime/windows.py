@@ -40,7 +40,7 @@ class RuleWindow:
     """
 
     __slots__ = (
-        "_indices",
+        "_calls",
         "_rank",
         "at",
         "begin",
@@ -70,8 +70,12 @@ class RuleWindow:
         self.end = was
         self.log = log
         self.call = call
-        self._indices: tuple[int, dict[tuple[int, int], CallIndex]] = (-1, {})
-        """An instant, and as of it (pattern, last instant) -> the calls."""
+        self._calls: tuple[
+            int,
+            dict[tuple[frozenset[str], int], list[CallRecord]],
+            dict[tuple[int, int], CallIndex],
+        ] = (-1, {}, {})
+        """An instant, and as of it the calls up to another one: by events, and indexed by pattern."""
         self._rank: int | None = None
         self.begin = was.seq
         self.at: At = (0, 0)
@@ -253,23 +257,31 @@ class RuleWindow:
     def _outermost(
         self, pattern: Pattern, wanted: Sequence[Any], last: int
     ) -> tuple[CallRecord, ...]:
+        found = self.began(pattern.events, last)
         if not wanted:
-            return outermost(self.log.between(self.first, last, pattern.events))
-        at = self.was.source.seq
-        if at != self._indices[0]:
-            self._indices = (at, {})
-        indices = self._indices[1]
+            return outermost(found)
+        indices = self._calls[2]
         index = indices.get((pattern.number, last))
         if index is None:
-            found = self.log.between(self.first, last, pattern.events)
             index = indices[pattern.number, last] = CallIndex(found, pattern, wanted)
         return index.outermost(wanted, lambda one: self.is_one(one, pattern, wanted))
+
+    def began(self, events: frozenset[str], last: int) -> list[CallRecord]:
+        """The calls of some events that began in it, up to an instant, as they are now."""
+        at = self.was.source.seq
+        if at != self._calls[0]:
+            self._calls = (at, {}, {})
+        known = self._calls[1]
+        found = known.get((events, last))
+        if found is None:
+            found = known[events, last] = self.log.between(self.first, last, events)
+        return found
 
     def latest(self, pattern: Pattern, wanted: Sequence[Any], instant: StateInstant) -> Any:
         """The last matching call that ended in it; unknown at its start."""
         if instant is not self.now or instant.__class__ is CutOffInstant:
             return NOT_RECORDED
-        for one in reversed(self.log.ended_between(self.first, self.last, pattern.events)):
+        for one in self.log.ended_between(self.first, self.last, pattern.events):
             if self.is_one(one, pattern, wanted):
                 return one
         return NOT_RECORDED

@@ -243,9 +243,7 @@ class LiveJob(LiveSource):
             with self._lock:
                 self._calls += 1
                 parent = stack[-1] if stack else None
-                call = WatchedCall(
-                    self._calls, parent, role.name, role.path, self._seq, self._context
-                )
+                call = WatchedCall(self._calls, parent, role.name, role.path, 0, self._context)
                 if self._closed or not counter.passes_over(call, self):
                     return False
         except Exception as fault:
