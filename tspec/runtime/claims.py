@@ -8,8 +8,9 @@ from typing import Any
 
 from tspec.reasons import CUT_OFF
 from tspec.runtime.calls import CallRecord, Pattern, outermost
+from tspec.runtime.cut_off import CutOffInstant
 from tspec.runtime.edges import Missing
-from tspec.runtime.instant import CutOffInstant, StateInstant
+from tspec.runtime.instant import StateInstant
 from tspec.runtime.results import IDLE
 from tspec.runtime.values import ABSENT, NOT_RECORDED, missing_in
 from tspec.runtime.windows import RuleWindow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ from tspec.builtin.numbers import as_float
 from tspec.runtime.calls import CallRecord
 from tspec.runtime.edges import Context, Missing, Ref, StateSource
 from tspec.runtime.functions import device_part, is_of_class
-from tspec.runtime.reading import read_features, read_samples
+from tspec.runtime.reading import read_more, read_samples
 from tspec.runtime.tensors import TensorSample, column_of, handles
 from tspec.runtime.values import ABSENT, NOT_RECORDED, equal, is_number
 from tspec.values import STEP_OF_RUN, Datum, step_of_run
@@ -146,7 +146,7 @@ class StateInstant:
                 continue
             raw = self.source.fields(*key)
             if key in self._read and known is not None:
-                _add(self.source, raw, known, tuple(sorted(new)))
+                read_more(self.source, raw, known, tuple(sorted(new)))
             else:
                 found = handles(raw.values())
                 pending.setdefault(tuple(sorted(features)), []).append((key, raw, found))
@@ -448,52 +448,6 @@ class FirstSamples(StateInstant):
             samples = read_samples(self.source, handles(raw.values()), names)
             found = self._firsts[kind, name] = column_of(raw, samples)
         return found
-
-
-class CutOffInstant(StateInstant):
-    """The end of a window that the recording cut off: nothing is known there."""
-
-    __slots__ = ()
-
-    def column(self, kind: str, name: str) -> Mapping[str, Datum]:
-        return {}
-
-    def of_call(self, call: CallRecord, name: str) -> Datum:
-        return NOT_RECORDED
-
-    def refs(self, kind: str) -> tuple[Ref, ...] | Missing:
-        return NOT_RECORDED
-
-    def restricted(self, collection: Datum, filters: Sequence[tuple[str, Datum]]) -> Datum:
-        return NOT_RECORDED if isinstance(collection, (tuple, frozenset)) else collection
-
-    def _ambient(self, name: str) -> Datum:
-        return self.source.rank if name == "rank" else NOT_RECORDED
-
-
-def _add(
-    source: StateSource,
-    raw: Mapping[str, Datum],
-    known: Mapping[str, Datum],
-    names: tuple[str, ...],
-) -> None:
-    """Read more features of the tensors of a column that was read before, at the same instant."""
-    new = handles(raw[subject] for subject in known)
-    old = [seen for value in known.values() for seen in _seen_in(value)]
-    rows = read_features(source, new, names) if new else ()
-    for seen, row in zip(old, rows, strict=True):
-        seen.features = {**seen.features, **row}
-
-
-def _seen_in(value: Datum) -> Iterator[TensorSample]:
-    if value.__class__ is TensorSample:
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _seen_in(item)
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _seen_in(item)
 
 
 def gathered(values: Iterable[Datum], union: bool) -> Datum:

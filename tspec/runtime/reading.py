@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tspec.builtin.features import FEATURES
 from tspec.runtime.edges import Missing, StateSource
-from tspec.runtime.tensors import TensorSample
+from tspec.runtime.tensors import TensorSample, handles
+from tspec.values import Datum
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +51,31 @@ def read_samples(
     """The same as samples, one for each tensor, in order."""
     rows = read_features(source, tensors, names) if names and tensors else [{} for _ in tensors]
     return iter([TensorSample(row) for _, row in zip(tensors, rows, strict=True)])
+
+
+def read_more(
+    source: StateSource,
+    raw: Mapping[str, Datum],
+    known: Mapping[str, Datum],
+    names: tuple[str, ...],
+) -> None:
+    """Read more features of the tensors of a column that was read before, at the same instant."""
+    new = handles(raw[subject] for subject in known)
+    old = [seen for value in known.values() for seen in _seen_in(value)]
+    rows = read_features(source, new, names) if new else ()
+    for seen, row in zip(old, rows, strict=True):
+        seen.features = {**seen.features, **row}
+
+
+def _seen_in(value: Datum) -> Iterator[TensorSample]:
+    if value.__class__ is TensorSample:
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _seen_in(item)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _seen_in(item)
 
 
 def is_live(tensor: Any) -> bool:

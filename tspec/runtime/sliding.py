@@ -1,15 +1,13 @@
 """Folds over time that take one value after another. Each keeps only the state that its window
 still needs.
 
-
 A window holds the values whose index (step, epoch, microbatch) is among the last `length`. The
 result equals `folds.fold_many` over these values in order, to the bit. Indices grow. The place of a
 value with a smaller index than the one before is unknown, so its fold is unknown and the window
 begins anew.
 
 - `any`, `all`: where a deciding value was last seen, and why values are missing.
-- `count`, `min`, `max`, `spread`, `same`: one summary per index. Summaries of neighbours are merged
-  from two stacks, so that a value costs the same whatever the length.
+- `count`, `min`, `max`, `spread`, `same`: one summary per index (`monoids.py`).
 - `distinct`: the bits of each value, and the index where they occurred last.
 - `sum`, `mean`: the values and their running total. Float64 is added in order, so a total begins anew after values
   have left.
@@ -22,25 +20,25 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Protocol
 
 from tspec.builtin import folds
 from tspec.builtin.numbers import NAN, as_float, ratio
 from tspec.runtime.edges import Missing
 from tspec.runtime.int_map import HIGH, LOW, IntMap
-from tspec.runtime.values import (
-    ABSENT,
-    NO_HISTORY,
-    NOT_RECORDED,
-    bits,
-    is_number,
-    missing_in,
+from tspec.runtime.monoids import (
+    COUNT,
+    HIGHEST,
+    LOWEST,
+    MISSING,
+    NUMERIC,
+    SAME,
+    SPREAD,
+    Number,
+    TwoStackFold,
 )
+from tspec.runtime.values import NO_HISTORY, NOT_RECORDED, bits, is_number, missing_in
 from tspec.values import Datum
-
-Number: TypeAlias = int | float
-S = TypeVar("S")
-"""A summary of values."""
 
 
 class WindowFold(Protocol):
@@ -125,198 +123,6 @@ class ConditionFold:
         if self._missing:
             return self._missing[0][1]
         return not self._decides if complete else NO_HISTORY
-
-
-# --- one summary per index ----------------------------------------------------------------------
-
-
-class Monoid(NamedTuple, Generic[S]):
-    """A summary of values that can be merged. `merge` is associative; `finish` gives the fold's
-    value.
-    """
-
-    of: Callable[[Datum], S]
-    merge: Callable[[S, S], S]
-    empty: S
-    finish: Callable[[S], Datum]
-
-
-class TwoStackFold(Generic[S]):
-    """Summaries by index in two stacks: `_front` is merged from its end, `_back` from its begin."""
-
-    __slots__ = ("_back", "_empty", "_finish", "_front", "_merge", "_of", "_sum")
-
-    def __init__(self, summary: Monoid[S]) -> None:
-        self._of, self._merge, self._empty, self._finish = summary
-        self._front: list[tuple[int, S]] = []
-        """The oldest last, each merged with all that follow in the stack."""
-        self._back: list[tuple[int, S]] = []
-        self._sum = self._empty
-        """All of `_back` merged."""
-
-    def push(self, index: int, value: Datum) -> None:
-        """Add a value to the summary of its index."""
-        new = self._of(value)
-        if self._back and self._back[-1][0] == index:
-            self._back[-1] = (index, self._merge(self._back[-1][1], new))
-        else:
-            self._back.append((index, new))
-        self._sum = self._merge(self._sum, new)
-
-    def drop(self, last: int) -> None:
-        """Let go of the summaries up to an index."""
-        front = self._front
-        while front and front[-1][0] <= last:
-            front.pop()
-        if front or not self._back or self._back[0][0] > last:
-            return
-        merged = self._empty
-        for index, one in reversed(self._back):
-            if index <= last:
-                break
-            merged = self._merge(one, merged)
-            front.append((index, merged))
-        self._back.clear()
-        self._sum = self._empty
-
-    def result(self, complete: bool) -> Datum:
-        """The value of the merged summaries. `complete` is true if no value is lacking."""
-        found = self._merge(self._front[-1][1] if self._front else self._empty, self._sum)
-        return self._finish(found if complete else self._merge(found, self._of(NO_HISTORY)))
-
-
-def _unchanged(found: S) -> S:
-    return found
-
-
-def _counted(value: Datum) -> int | Missing:
-    if value.__class__ is Missing and value is not ABSENT:
-        return value
-    return 0 if value is ABSENT or value is False else 1
-
-
-def _counts_merged(a: int | Missing, b: int | Missing) -> int | Missing:
-    if a.__class__ is int and b.__class__ is int:
-        return a + b
-    return a if a.__class__ is Missing else b
-
-
-COUNT: Monoid[int | Missing] = Monoid(_counted, _counts_merged, 0, _unchanged)
-
-
-class NumberSummary(NamedTuple):
-    """A summary of values that should be numbers: the reason of the first missing one, whether all
-    others are numbers, the extremes.
-    """
-
-    missing: Missing | None = None
-    numeric: bool = True
-    low: Number | None = None
-    high: Number | None = None
-
-
-NUMBERS = NumberSummary()
-
-
-def _number(value: Datum) -> NumberSummary:
-    if is_number(value):
-        return NumberSummary(None, True, value, value)
-    why = missing_in(value)
-    return NumberSummary(why, why is not None)
-
-
-def _numbers_merged(a: NumberSummary, b: NumberSummary) -> NumberSummary:
-    if a is NUMBERS:
-        return b
-    if b is NUMBERS:
-        return a
-    return NumberSummary(
-        a.missing or b.missing,
-        a.numeric and b.numeric,
-        _extreme(min, a.low, b.low),
-        _extreme(max, a.high, b.high),
-    )
-
-
-def _extreme(
-    choose: Callable[[Number, Number], Number], a: Number | None, b: Number | None
-) -> Number | None:
-    """The smaller or greater of two; the first of equals, NaN if one is."""
-    if a is None or b is None:
-        return b if a is None else a
-    return NAN if a != a or b != b else choose(a, b)
-
-
-def _extremes(of: Callable[[NumberSummary], Datum]) -> Monoid[NumberSummary]:
-    def finish(found: NumberSummary) -> Datum:
-        if found.missing is not None:
-            return found.missing
-        return of(found) if found.numeric else NOT_RECORDED
-
-    return Monoid(_number, _numbers_merged, NUMBERS, finish)
-
-
-def _spread(found: NumberSummary) -> Number | None:
-    if found.low is None or found.high is None:
-        return None
-    return found.high - found.low
-
-
-class BitsSummary(NamedTuple):
-    """Compares the bits of values: `exact` for all values, `rounded` with ints as floats. The
-    latter counts if there are floats.
-    """
-
-    missing: Missing | None = None
-    floats: bool = False
-    exact: Datum = None
-    rounded: Datum = None
-
-
-ALIKE = BitsSummary()
-DIFFERENT = "different"
-"""Stands for bits that are not the same; bits are tuples."""
-
-
-def _rounded(value: Datum) -> Datum:
-    return bits(as_float(value)) if is_number(value) else bits(value)
-
-
-def _alike(value: Datum) -> BitsSummary:
-    why = missing_in(value)
-    if why is not None:
-        return BitsSummary(why)
-    return BitsSummary(None, value.__class__ is float, bits(value), _rounded(value))
-
-
-def _alike_merged(a: BitsSummary, b: BitsSummary) -> BitsSummary:
-    if a is ALIKE:
-        return b
-    if b is ALIKE:
-        return a
-    return BitsSummary(
-        a.missing or b.missing,
-        a.floats or b.floats,
-        _common(a.exact, b.exact),
-        _common(a.rounded, b.rounded),
-    )
-
-
-def _common(a: Datum, b: Datum) -> Datum:
-    if a is None or b is None:
-        return b if a is None else a
-    return a if a == b else DIFFERENT
-
-
-def _same(found: BitsSummary) -> Datum:
-    if (found.rounded if found.floats else found.exact) is DIFFERENT:
-        return False
-    return found.missing or True
-
-
-SAME = Monoid(_alike, _alike_merged, ALIKE, _same)
-MISSING: Monoid[Missing | None] = Monoid(missing_in, lambda a, b: a or b, None, _unchanged)
-"""Why the first missing value is."""
 
 
 # --- every value --------------------------------------------------------------------------------
@@ -452,7 +258,7 @@ class OrderedFold:
     def __init__(self, of: Callable[[OrderedFold], Datum]) -> None:
         self._of = of
         self._values: deque[tuple[int, list[Number]]] = deque()
-        self._kinds = TwoStackFold(_extremes(_unchanged))
+        self._kinds = TwoStackFold(NUMERIC)
         self._count = 0
         self._total = 0.0
         self._whole: int | None = 0
@@ -511,9 +317,9 @@ _KEPT: Mapping[str, Callable[[], WindowFold]] = {
     "any": partial(ConditionFold, decides=True),
     "all": partial(ConditionFold, decides=False),
     "count": partial(TwoStackFold, COUNT),
-    "min": partial(TwoStackFold, _extremes(lambda found: found.low)),
-    "max": partial(TwoStackFold, _extremes(lambda found: found.high)),
-    "spread": partial(TwoStackFold, _extremes(_spread)),
+    "min": partial(TwoStackFold, LOWEST),
+    "max": partial(TwoStackFold, HIGHEST),
+    "spread": partial(TwoStackFold, SPREAD),
     "same": partial(TwoStackFold, SAME),
     "distinct": DistinctFold,
     "sum": partial(OrderedFold, lambda window: window.sum),

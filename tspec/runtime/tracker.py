@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from tspec.runtime.call_log import CallLog
+from tspec.runtime.call_places import CallPlaces
 from tspec.runtime.calls import CallRecord, Kept, Pattern, ancestors
 from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.generated import Edge, GeneratedModule, OpenSpan
@@ -14,8 +15,7 @@ from tspec.runtime.joint import Choices
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.state import RuleState
-from tspec.runtime.values import NOT_RECORDED
-from tspec.runtime.windows import At, CallPosition, RuleWindow
+from tspec.runtime.windows import At, RuleWindow
 
 Evaluation = Callable[[RuleState, RuleWindow], None]
 """The generated function of a rule."""
@@ -52,8 +52,7 @@ class WindowTracker:
         self.spans: dict[str, OpenSpan] = {}
         self._edges: dict[int, Edge] = {}
         """The calls that run."""
-        self._places: dict[tuple[int, int, tuple[Any, ...]], list[int]] = {}
-        """(step, pattern, fields) -> the calls that are windows, in order."""
+        self._places = CallPlaces()
         self._step_opened = 0
         self._microbatches = 0
         self.last = Context()
@@ -271,20 +270,7 @@ class WindowTracker:
         assert call is not None and call.call is not None
         if pattern.deferred:
             return
-        key = tuple(map(call.get, pattern.fields))
-        around = [one for one in ancestors(call.call) if one.event in pattern.events]
-        nested = bool(around) and any(
-            all(map(e.now.matches, pattern.fields, key, _raw_fields(one, pattern)))
-            for one in around
-        )
-        before: list[int] = []
-        count = 0
-        if not nested:
-            where = (call.step, pattern.number, tuple(map(_hashable, key)))
-            before = self._places.setdefault(where, [])
-            count = len(before)
-            before.append(call.id)
-        e.places[pattern.number] = CallPosition(key, nested, (call.step, count), before)
+        e.places[pattern.number] = self._places.position(call, pattern, e.now)
 
     def is_due(
         self, e: Edge, number: int, pattern: Pattern, now: StateInstant | None = None
@@ -347,7 +333,7 @@ class WindowTracker:
         rules: Sequence[tuple[int, Choices]],
     ) -> None:
         """Count the one instance of each rule in the window of a call that is passed over as idle."""
-        at = self._place_of(call, pattern)
+        at = self._places.next(call, pattern)
         for number, choices in rules:
             rule = self.rules[number]
             if not rule.on or not _due(rule.declared, call.context):
@@ -361,16 +347,9 @@ class WindowTracker:
     def passed(self, call: WatchedCall, now: StateInstant, pattern: Pattern) -> RuleWindow:
         """Number the window of a call that is passed over, as for one that is evaluated."""
         window = RuleWindow(now, self.log)
-        window.at = self._place_of(call, pattern)
+        window.at = self._places.next(call, pattern)
         window.idle = True
         return window
-
-    def _place_of(self, call: WatchedCall, pattern: Pattern) -> At:
-        """The place of a call without fields among the windows of its step."""
-        step = call.context.step
-        before = self._places.setdefault((step, pattern.number, ()), [])
-        before.append(call.id)
-        return (step, len(before) - 1)
 
     def idle_passed(self, window: RuleWindow, number: int, choices: Choices) -> None:
         """Count the one instance of a window of a call that is passed over as idle."""
@@ -468,8 +447,7 @@ class WindowTracker:
         self.log.forget(self._step_opened, calls)
         if self.samples is not None:
             self.samples.forget(source, self._step_opened, passing)
-        step = self.last.step
-        self._places = {key: value for key, value in self._places.items() if key[0] >= step}
+        self._places.forget(self.last.step)
 
     def _opened(self) -> Iterator[tuple[RuleRecord, int]]:
         """Rules with the begin of each of their windows that is open, or will be: the call runs."""
@@ -495,15 +473,3 @@ def _due(declared: RuleRecord, context: Context) -> bool:
         return True
     count, unit = declared.every
     return bool(getattr(context, unit) % count == 0)
-
-
-def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Any]:
-    return [call.fields.get(name, NOT_RECORDED) for name in pattern.fields]
-
-
-def _hashable(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value

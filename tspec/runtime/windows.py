@@ -10,8 +10,9 @@ from tspec.reasons import no_group
 from tspec.runtime.call_index import CallIndex
 from tspec.runtime.call_log import CallLog
 from tspec.runtime.calls import CallRecord, Pattern, outermost
+from tspec.runtime.cut_off import CutOffInstant
 from tspec.runtime.edges import Location, Missing, Ref
-from tspec.runtime.instant import PASSING, CutOffInstant, StateInstant
+from tspec.runtime.instant import PASSING, StateInstant
 from tspec.runtime.values import NOT_RECORDED
 
 At = tuple[int, int]

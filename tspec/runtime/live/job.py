@@ -20,11 +20,10 @@ from tspec.runtime.edges import (
     Context,
     ForkListener,
     Sink,
-    SkipCall,
     WaitListener,
     WatchedCall,
 )
-from tspec.runtime.live import collectives, steps
+from tspec.runtime.live import collectives, notify, steps
 from tspec.runtime.live.adapter import Adapter
 from tspec.runtime.live.departures import DepartedSubjects
 from tspec.runtime.live.fields import FieldReader
@@ -49,13 +48,6 @@ from tspec.runtime.say import warn
 from tspec.runtime.sources import Sources
 
 Listening = list[tuple[Role, Listener]]
-
-
-class _SinkError(BaseException):
-    """Carries an error of a sink past the boundary that catches tspec's own faults."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
 
 
 class LiveJob(LiveSource):
@@ -144,7 +136,7 @@ class LiveJob(LiveSource):
             try:
                 self._end_pending()
                 self._tell(lambda sink: sink.finish(self))
-            except _SinkError as failure:
+            except notify.SinkError as failure:
                 raise failure.error from None
             finally:
                 self._departed.release()
@@ -277,7 +269,7 @@ class LiveJob(LiveSource):
                     call = self._call(role, reader.before(args, kwargs, self.state, self))
                     opened.append((call, reader))
                     skipped |= self._begin(call)
-        except _SinkError as failure:
+        except notify.SinkError as failure:
             raise failure.error from None
         except Exception as fault:
             self.fault(f"before {where}", fault)
@@ -341,7 +333,7 @@ class LiveJob(LiveSource):
                     if error is None:
                         listener.returned(token, args, kwargs, result)
                     listener.ended(token)
-        except _SinkError as failure:
+        except notify.SinkError as failure:
             raise failure.error from error
         except Exception as fault:
             self.fault(f"after {where}", fault)
@@ -364,24 +356,12 @@ class LiveJob(LiveSource):
     def _begin(self, call: WatchedCall) -> bool:
         """Tell that a call begins. True if a sink asks to leave it out."""
         self.threads.stack.append(call)
-        skipped = False
-        for sink in self.sinks:
-            try:
-                sink.begin(call, self)
-            except SkipCall:
-                skipped = True
-            except BaseException as error:
-                raise _SinkError(error) from None
-        return skipped
+        return notify.begin(self.sinks, call, self)
 
     def _end(self, call: WatchedCall, error: BaseException | None) -> None:
         call.end = self._tick()
         call.error = None if error is None else type(error).__name__
-        for sink in self.sinks:
-            try:
-                sink.end(call, self)
-            except BaseException as failure:
-                raise _SinkError(failure) from None
+        notify.end(self.sinks, call, self)
         stack = self.threads.stack
         if call in stack:
             del stack[stack.index(call) :]
@@ -482,18 +462,14 @@ class LiveJob(LiveSource):
             with IsolatedWork(PROCESS.quiet), self._lock:
                 if not self._closed:
                     action()
-        except _SinkError as failure:
+        except notify.SinkError as failure:
             raise failure.error from None
         except Exception as fault:
             self.fault("in between", fault)
 
-    def _tell(self, tell: Callable[[Sink], None]) -> None:
-        try:
-            with IsolatedWork(PROCESS.quiet):
-                for sink in self.sinks:
-                    tell(sink)
-        except BaseException as error:
-            raise _SinkError(error) from None
+    def _tell(self, action: Callable[[Sink], None]) -> None:
+        with IsolatedWork(PROCESS.quiet):
+            notify.tell(self.sinks, action)
 
     def _tick(self) -> int:
         self._seq += 1

@@ -1,0 +1,64 @@
+"""The places of calls in their step: the number of a call among those that a pattern chooses with the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from tspec.runtime.calls import CallRecord, Pattern, ancestors
+from tspec.runtime.edges import WatchedCall
+from tspec.runtime.instant import StateInstant
+from tspec.runtime.values import NOT_RECORDED
+from tspec.runtime.windows import At, CallPosition
+
+
+class CallPlaces:
+    """Numbers the calls that are windows, step by step."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[int, int, tuple[Hashable, ...]], list[int]] = {}
+        """(step, pattern, fields) -> the calls that are windows, in order."""
+
+    def position(self, call: CallRecord, pattern: Pattern, now: StateInstant) -> CallPosition:
+        """The position of a call that begins. A call within a matching one is no window, and has no
+        number.
+        """
+        assert call.call is not None
+        key = tuple(map(call.get, pattern.fields))
+        around = [one for one in ancestors(call.call) if one.event in pattern.events]
+        nested = bool(around) and any(
+            all(map(now.matches, pattern.fields, key, _raw_fields(one, pattern))) for one in around
+        )
+        before: list[int] = []
+        count = 0
+        if not nested:
+            where = (call.step, pattern.number, tuple(map(_hashable, key)))
+            before = self._calls.setdefault(where, [])
+            count = len(before)
+            before.append(call.id)
+        return CallPosition(key, nested, (call.step, count), before)
+
+    def next(self, call: WatchedCall, pattern: Pattern) -> At:
+        """The place of a call without fields."""
+        step = call.context.step
+        before = self._calls.setdefault((step, pattern.number, ()), [])
+        before.append(call.id)
+        return (step, len(before) - 1)
+
+    def forget(self, before: int) -> None:
+        """Drop the calls of steps before one."""
+        self._calls = {key: value for key, value in self._calls.items() if key[0] >= before}
+
+
+def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Any]:
+    return [call.fields.get(name, NOT_RECORDED) for name in pattern.fields]
+
+
+def _hashable(value: Any) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value  # type: ignore[no-any-return]
