@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tspec.runtime.call_log import CallLog, Retention
-from tspec.runtime.calls import CallRecord, outermost
+from tspec.runtime.calls import CallRecord, KeptField, outermost
 from tspec.runtime.edges import Context, Location, Ref, WatchedCall
 
 LINES = (Location("train.py", 3, "main"), Location("train.py", 4, "main"))
@@ -24,7 +24,7 @@ class Calls:
         call = WatchedCall(
             100 + self.seq, parent, event, event, self.seq, Context(), fields, location=line
         )
-        kept = dict.fromkeys(fields, ((), True))
+        kept = dict.fromkeys(fields, KeptField(looked_up=True))
         record = CallRecord(call, kept, None)  # type: ignore[arg-type]  # nothing is read of it
         self.log.add(record)
         return record

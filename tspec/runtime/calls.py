@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tspec.runtime.edges import (
     Context,
@@ -37,10 +37,17 @@ class Pattern:
     deferred: bool = False
 
 
-Kept = Mapping[str, tuple[tuple[str, ...], bool]]
-"""Field of a call -> the features of its tensors that rules read, and whether calls are looked up
-for it later.
-"""
+class KeptField(NamedTuple):
+    """A field that is kept of a call."""
+
+    features: tuple[str, ...] = ()
+    """The features of its tensors that rules read."""
+    looked_up: bool = False
+    """Calls are looked up for it later."""
+
+
+Kept = Mapping[str, KeptField]
+"""The fields that are kept of a call, by name."""
 
 
 class DeferredField:

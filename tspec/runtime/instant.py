@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tspec.builtin.numbers import as_float
 from tspec.runtime.calls import CallRecord
@@ -17,8 +17,15 @@ from tspec.values import STEP_OF_RUN, Datum, step_of_run
 
 _NONE: frozenset[str] = frozenset()
 _Column = tuple[tuple[str, str], Mapping[str, Datum], list[Datum]]
-Want = tuple[str, str, tuple[str, ...]]
-"""Kind, field, and the features that rules read of the tensors in that field."""
+
+
+class Want(NamedTuple):
+    """A column that rules read: a field of every subject of a kind, and the features of its tensors."""
+
+    kind: str
+    field: str
+    features: tuple[str, ...] = ()
+
 
 PASSING = frozenset(("batch", "message"))
 """Kinds of subjects that exist only for the step in which they were created."""

@@ -2,7 +2,7 @@
 
 from tspec.builtin.numbers import INF, NAN
 from tspec.runtime.call_log import Retention
-from tspec.runtime.calls import Pattern, own
+from tspec.runtime.calls import KeptField, Pattern, own
 from tspec.runtime.checker import Checker, CheckerOptions
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
 from tspec.runtime.edges import Ref
@@ -12,6 +12,7 @@ from tspec.runtime.functions import apply, is_of_class
 from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.history import TimeFold
 from tspec.runtime.install import Installed
+from tspec.runtime.instant import Want
 from tspec.runtime.joint import JointDecision, SubjectChoice
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
 from tspec.runtime.members import (
@@ -62,12 +63,14 @@ __all__ = [
     "GroupSpec",
     "Installed",
     "JointDecision",
+    "KeptField",
     "Pattern",
     "Ref",
     "Retention",
     "RuleRecord",
     "SubjectChoice",
     "TimeFold",
+    "Want",
     "WatchSpec",
     "apply",
     "at_least",

@@ -31,7 +31,7 @@ class SampleStore:
         for kind, name, features in self.firsts:
             known = self.first_values.setdefault((kind, name), {})
             if not all(map(known.__contains__, now.subjects(kind))):
-                now.want(((kind, name, features),))
+                now.want((Want(kind, name, features),))
                 for subject, value in now.column(kind, name).items():
                     known.setdefault(subject, value)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.reads import SubjectField
 from tspec.plan.shown import reads
 from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
@@ -25,6 +24,7 @@ from tspec.targets.idle import (
 from tspec.targets.joints import JointStatements, is_leaf
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars, waits
+from tspec.targets.wants import wants_name
 
 INDENT = "    "
 
@@ -147,11 +147,11 @@ def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
 def _head(s: Scalars) -> Iterator[str]:
     """The reads before the loops. The group of a call is needed even without subjects."""
     yield "now, end, was = w.now, w.end, w.was"
-    columns = s.rule.reads.of("now")
+    columns = wants_name(s.rule, "now")
     if columns and any(holds_tensors(one.collection.type) for one in s.rule.rule.subjects):
         # At the end of a recording, no hook has declared the values to read.
         yield "if w.cut:"
-        yield f"{INDENT}now.want({wants(columns)})"
+        yield f"{INDENT}now.want({columns})"
     any_ = are_any(s.rule)
     if any_ and not _group_is_of_call(s.rule.rule):
         yield f"if not now.{any_}:"
@@ -170,15 +170,10 @@ def _columns(
 
 def _beginnings(rule: RulePlan) -> Iterator[str]:
     """Declare the fields of subjects that are read as first sampled."""
-    first = rule.reads.of("first")
+    first = wants_name(rule, "first")
     if first:
-        yield f"end.begun.want({wants(first)})"
-        yield f"was.begun.want({wants(first)})"
-
-
-def wants(columns: tuple[SubjectField, ...]) -> str:
-    """Columns as a literal tuple of (kind, field, features)."""
-    return literal(tuple((one.kind, one.name, one.features) for one in columns))
+        yield f"end.begun.want({first})"
+        yield f"was.begun.want({first})"
 
 
 # --- subjects -----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tspec.targets.hooks import declared, hooks, windows_of
 from tspec.targets.layout import laid_out
 from tspec.targets.literals import comment, literal
 from tspec.targets.scalars import NotCompiled
+from tspec.targets.wants import kept_field, want_list, wants
 from tspec.targets.watched import watched
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
         passes=[(literal(event), hook.name) for event, hook in points.passes],
         calls=[(literal(event), found) for event, found in _calls(plan).items()],
         late=[(literal(event), windows_of(plan, event)) for event in plan.late],
-        passing=literal(plan.passing),
-        firsts=literal(plan.firsts),
+        passing=want_list(plan.passing),
+        firsts=want_list(plan.firsts),
         kinds=literal(plan.kinds),
         lasting=[
             (literal(event), literal(one.filters), literal(one.fields), literal(one.first))
@@ -122,7 +123,7 @@ def _fields(
     return [
         (
             literal(event),
-            [(literal(name), literal(features)) for name, features in fields.items()],
+            [(literal(name), kept_field(*kept)) for name, kept in fields.items()],
         )
         for event, fields in kept.items()
     ]
@@ -151,6 +152,7 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
         "lines": text.lines or (f"{INDENT}pass",),
         "joint": text.joint,
         "times": text.times,
+        "wants": list(wants(one)),
         "read": literal(text.read),
         "declared": declared(one, said),
     }

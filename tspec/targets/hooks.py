@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.reads import SubjectField
 from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.queries import group_names
 from tspec.resolve.program.types import PASSING
 from tspec.resolve.program.walk import expressions
-from tspec.targets.bodies import INDENT, comment_of, wants
+from tspec.targets.bodies import INDENT, comment_of
 from tspec.targets.idle import (
     are_any,
     choices,
@@ -28,6 +27,7 @@ from tspec.targets.idle import (
 )
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
+from tspec.targets.wants import wants_name
 
 SPANS = ("step", "microbatch", "epoch", "run")
 
@@ -211,7 +211,7 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
         yield f"{indent}w{number}.{name} = {code}"
     if opened:
         flags = _flags(one)
-    yield from _want(one, now, literal_wants(one.reads.of("now")), indent, f"w{number}", flags)
+    yield from _want(one, now, wants_name(one, "now"), indent, f"w{number}", flags)
 
 
 def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
@@ -232,7 +232,7 @@ def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
 
 def _reads_start(one: RulePlan, now: str) -> Iterator[str]:
     """The reads at the opening of a window."""
-    columns, kept = literal_wants(one.reads.of("was")), _kept(one)
+    columns, kept = wants_name(one, "was"), _kept(one)
     if columns:
         yield f"e.now.want({columns})"
     if kept:
@@ -290,7 +290,7 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
         for name, code in (("ungrouped", ungrouped), ("idle", _is_idle(plan, one)))
         if code
     ]
-    columns = literal_wants(one.reads.of("now"))
+    columns = wants_name(one, "now")
     lines += _want(one, now, columns, "", f"w{number}", _flags(one))
     if lines:
         yield f"if w{number} is not None:"
@@ -298,10 +298,10 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
 
 
 def _want(
-    one: RulePlan, now: str, columns: str | None, indent: str, window: str, flags: list[str]
+    one: RulePlan, now: str, columns: str, indent: str, window: str, flags: list[str]
 ) -> Iterator[str]:
     """Request the values that a rule will read, if it has a subject and the window is not idle."""
-    if columns is None:
+    if not columns:
         return
     any_ = are_any(one)
     lines = [f"{now}.want({columns})"]
@@ -331,11 +331,6 @@ def _shared(plan: Plan, rules: list[RulePlan], lines: list[str]) -> Iterator[str
         yield line
 
 
-def literal_wants(columns: tuple[SubjectField, ...]) -> str | None:
-    """Columns as a literal, or None if there are none."""
-    return wants(columns) if columns else None
-
-
 def _hold(opening: list[RulePlan], plan: Plan, event: str) -> Iterator[str]:
     """Read now the values that are asked for later."""
     if opening or any(event in one.watched for one in plan.rules):
@@ -346,7 +341,7 @@ def _readings(plan: Plan, event: str) -> Iterator[str]:
     for one in plan.rules:
         if event in one.watched:
             yield f"# {comment_of(one.rule)}"
-            yield f"tracker.read(e, {one.number}, {wants(one.reads.of('now'))})"
+            yield f"tracker.read(e, {one.number}, {wants_name(one, 'now') or '()'})"
 
 
 def _run(one: RulePlan, names: dict[int, str]) -> Iterator[str]:

@@ -15,20 +15,26 @@ P2 = Pattern(number=2, events=frozenset(('all_to_all',)), fields=(), deferred=Fa
 
 KEPT = {
     'all_to_all': {
-        'group': ((), False),
-        'input_split_sizes': ((), False),
-        'output_split_sizes': ((), False),
+        'group': KeptField(),
+        'input_split_sizes': KeptField(),
+        'output_split_sizes': KeptField(),
     },
-    'backward': {'loss': (('digest',), False), },
+    'backward': {'loss': KeptField(features=('digest',)), },
     'optimizer.step': {},
 }
 KEPT_ALONE = {
-    'backward': {'loss': ((), False), },
+    'backward': {'loss': KeptField(), },
 }
 LOGGED = frozenset(())
 
 
 # across_ranks.tspec:7: t.alike
+R0_NOW = (
+    Want(kind='parameter', field='data', features=('digest',)),
+    Want(kind='parameter', field='grad', features=('norm',)),
+)
+
+
 def r0_t_alike(rule, w):
     """expect same(p.data) and spread(norm(p.grad)) < 0.1"""
     now, end, was = w.now, w.end, w.was
@@ -197,7 +203,7 @@ def end_2_optimizer_step(tracker, call, source):
         w0.idle = greater(e.now.ambient('step'), 20) is False
         if not (w0.ungrouped or w0.idle):
             if e.now.subjects('parameter'):
-                e.now.want((('parameter', 'data', ('digest',)), ('parameter', 'grad', ('norm',))))
+                e.now.want(R0_NOW)
     if w0 is not None:
         tracker.run(r0_t_alike, 0, w0)
     tracker.leave(e)

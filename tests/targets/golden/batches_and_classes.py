@@ -21,6 +21,9 @@ LOGGED = frozenset(())
 
 
 # batches_and_classes.tspec:7: t.batches_have_tensors
+R0_NOW = (Want(kind='batch', field='tensors'),)
+
+
 def r0_t_batches_have_tensors(rule, w):
     """expect present(b.tensors)"""
     now, end, was = w.now, w.end, w.was
@@ -35,6 +38,9 @@ def r0_t_batches_have_tensors(rule, w):
 
 
 # batches_and_classes.tspec:13: t.norms
+R1_NOW = (Want(kind='module', field='class'), Want(kind='module', field='training'),)
+
+
 def r1_t_norms(rule, w):
     """expect m.training"""
     now, end, was = w.now, w.end, w.was
@@ -55,6 +61,13 @@ def r1_t_norms(rule, w):
 
 
 # batches_and_classes.tspec:20: t.trained
+R2_NOW = (
+    Want(kind='module', field='parameters'),
+    Want(kind='module', field='training'),
+    Want(kind='parameter', field='requires_grad'),
+)
+
+
 def r2_t_trained(rule, w):
     """expect m.training implies any(m.parameters.requires_grad)"""
     now, end, was = w.now, w.end, w.was
@@ -108,13 +121,7 @@ def begin_2_optimizer_step(tracker, call, source):
     if tracker.is_due(e, 2, P1):
         w2 = tracker.before(e, 2, P1)
         if e.now.subjects('module'):
-            e.now.want(
-                (
-                    ('module', 'parameters', ()),
-                    ('module', 'training', ()),
-                    ('parameter', 'requires_grad', ()),
-                )
-            )
+            e.now.want(R2_NOW)
     if w2 is not None:
         tracker.run(r2_t_trained, 2, w2)
 
@@ -137,7 +144,7 @@ def end_1_load_state_dict(tracker, call, source):
     if tracker.is_due(e, 1, P0):
         w1 = tracker.close_window(e, 1, P0)
         if e.now.subjects('module'):
-            e.now.want((('module', 'class', ()), ('module', 'training', ())))
+            e.now.want(R1_NOW)
     if w1 is not None:
         tracker.run(r1_t_norms, 1, w1)
     tracker.leave(e)
@@ -156,7 +163,7 @@ def at_step(tracker, e):
     # batches_and_classes.tspec:7: t.batches_have_tensors
     w0 = tracker.close_span(e, 0)
     if w0 is not None:
-        e.now.want((('batch', 'tensors', ()),))
+        e.now.want(R0_NOW)
     tracker.open_span(e, 0)
     if w0 is not None:
         tracker.run(r0_t_batches_have_tensors, 0, w0)
@@ -242,7 +249,7 @@ PROGRAM = GeneratedModule(
     kept=KEPT,
     logged=LOGGED,
     calls=CALLS,
-    passing=(('batch', '', ()), ('batch', 'tensors', ())),
+    passing=(Want(kind='batch', field=''), Want(kind='batch', field='tensors'),),
     firsts=(),
     kinds=(),
     deferred=DEFERRED,

@@ -12,12 +12,19 @@ from tspec.runtime.prelude import *  # noqa: F403
 P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=('optimizer',), deferred=False)
 
 KEPT = {
-    'optimizer.step': {'optimizer': ((), False), },
+    'optimizer.step': {'optimizer': KeptField(), },
 }
 LOGGED = frozenset(())
 
 
 # before_filters_and_membership.tspec:8: t.held
+R0_NOW = (
+    Want(kind='module', field='parameters'),
+    Want(kind='optimizer', field='parameters'),
+    Want(kind='parameter', field='grad'),
+)
+
+
 def r0_t_held(rule, w):
     """Every optimizer holds what models train."""
     now, end, was = w.now, w.end, w.was
@@ -57,13 +64,7 @@ def begin_0_optimizer_step(tracker, call, source):
     if tracker.is_due(e, 0, P0):
         w0 = tracker.before(e, 0, P0)
         if e.now.subjects('optimizer'):
-            e.now.want(
-                (
-                    ('module', 'parameters', ()),
-                    ('optimizer', 'parameters', ()),
-                    ('parameter', 'grad', ()),
-                )
-            )
+            e.now.want(R0_NOW)
     if w0 is not None:
         tracker.run(r0_t_held, 0, w0)
 

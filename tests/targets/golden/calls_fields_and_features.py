@@ -12,7 +12,7 @@ from tspec.runtime.prelude import *  # noqa: F403
 P0 = Pattern(number=0, events=frozenset(('backward',)), fields=(), deferred=False)
 
 KEPT = {
-    'backward': {'loss': (('finite', 'max'), False), },
+    'backward': {'loss': KeptField(features=('finite', 'max')), },
     'optimizer.step': {},
 }
 LOGGED = frozenset(())

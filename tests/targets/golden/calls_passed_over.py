@@ -15,10 +15,10 @@ P2 = Pattern(number=2, events=frozenset(('dropout',)), fields=(), deferred=False
 P3 = Pattern(number=3, events=frozenset(('torch.nn.ReLU.forward',)), fields=(), deferred=False)
 
 KEPT = {
-    'dropout': {'p': ((), False), },
-    'matmul': {'output': (('dtype',), True), },
+    'dropout': {'p': KeptField(), },
+    'matmul': {'output': KeptField(features=('dtype',), looked_up=True), },
     'optimizer.step': {},
-    'torch.nn.ReLU.forward': {'output': (('numel', 'zeros'), False), },
+    'torch.nn.ReLU.forward': {'output': KeptField(features=('numel', 'zeros')), },
 }
 LOGGED = frozenset(('matmul',))
 
@@ -42,6 +42,9 @@ def r0_t_dtypes(rule, w):
 
 
 # calls_passed_over.tspec:13: t.looked_up
+R1_NOW = (Want(kind='parameter', field='grad'),)
+
+
 def r1_t_looked_up(rule, w):
     """expect float32 in calls(matmul).output.dtype"""
     now, end, was = w.now, w.end, w.was
@@ -64,6 +67,13 @@ def r1_t_looked_up(rule, w):
 
 
 # calls_passed_over.tspec:19: t.of_models
+R2_NOW = (
+    Want(kind='module', field='called'),
+    Want(kind='module', field='root'),
+    Want(kind='module', field='training'),
+)
+
+
 def r2_t_of_models(rule, w):
     """expect dropout.p == 0"""
     now, end, was = w.now, w.end, w.was
@@ -93,6 +103,9 @@ def r2_t_of_models(rule, w):
 
 
 # calls_passed_over.tspec:26: t.of_modules_in_a_mode
+R3_NOW = (Want(kind='module', field='training'),)
+
+
 def r3_t_of_modules_in_a_mode(rule, w):
     """expect dropout.p == 0"""
     now, end, was = w.now, w.end, w.was
@@ -160,9 +173,7 @@ def begin_0_dropout(tracker, call, source):
         w2.idle = g0 is False
         if not w2.idle:
             if e.now.chosen('module', (('root', True), ('called', True))):
-                e.now.want(
-                    (('module', 'called', ()), ('module', 'root', ()), ('module', 'training', ()))
-                )
+                e.now.want(R2_NOW)
     # calls_passed_over.tspec:26: t.of_modules_in_a_mode
     w3 = None
     if tracker.is_due(e, 3, P2):
@@ -170,7 +181,7 @@ def begin_0_dropout(tracker, call, source):
         w3.idle = g0 is False
         if not w3.idle:
             if e.now.subjects('module'):
-                e.now.want((('module', 'training', ()),))
+                e.now.want(R3_NOW)
     if w2 is not None:
         tracker.run(r2_t_of_models, 2, w2)
     if w3 is not None:
@@ -195,7 +206,7 @@ def begin_2_optimizer_step(tracker, call, source):
             tracker.idle(e, 1, P1, ())
         else:
             w1 = tracker.before(e, 1, P1)
-            e.now.want((('parameter', 'grad', ()),))
+            e.now.want(R1_NOW)
     if w1 is not None:
         tracker.run(r1_t_looked_up, 1, w1)
 

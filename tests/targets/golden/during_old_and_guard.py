@@ -18,6 +18,16 @@ LOGGED = frozenset(())
 
 
 # during_old_and_guard.tspec:7: t.moves
+R0_NOW = (
+    Want(kind='parameter', field='data', features=('digest', 'finite')),
+    Want(kind='parameter', field='requires_grad'),
+)
+R0_WAS = (
+    Want(kind='parameter', field='data', features=('digest',)),
+    Want(kind='parameter', field='grad', features=('norm',)),
+)
+
+
 def r0_t_moves(rule, w):
     """expect changed(p.data) and finite(p.data)"""
     now, end, was = w.now, w.end, w.was
@@ -67,6 +77,9 @@ def r0_t_moves(rule, w):
 
 
 # during_old_and_guard.tspec:15: t.rates
+R1_NOW = (Want(kind='parameter', field='grad'),)
+
+
 def r1_t_rates(rule, w):
     """expect count(parameters.grad) > 0"""
     now, end, was = w.now, w.end, w.was
@@ -96,7 +109,7 @@ def begin_0_optimizer_step(tracker, call, source):
         o0 = tracker.open_window(e, 0, P0)
         o0.idle = g0 is False
         if not o0.idle:
-            e.now.want((('parameter', 'data', ('digest',)), ('parameter', 'grad', ('norm',))))
+            e.now.want(R0_WAS)
             e.now.keep(('parameter',), ('phase', 'step'))
     # during_old_and_guard.tspec:15: t.rates
     if tracker.is_due(e, 1, P0):
@@ -119,18 +132,13 @@ def end_0_optimizer_step(tracker, call, source):
         w0 = tracker.close_window(e, 0, P0)
         if not w0.idle:
             if e.now.chosen('parameter', (('requires_grad', True),)):
-                e.now.want(
-                    (
-                        ('parameter', 'data', ('digest', 'finite')),
-                        ('parameter', 'requires_grad', ()),
-                    )
-                )
+                e.now.want(R0_NOW)
     # during_old_and_guard.tspec:15: t.rates
     w1 = None
     if tracker.opened(e, 1):
         w1 = tracker.close_window(e, 1, P0)
         if not w1.idle:
-            e.now.want((('parameter', 'grad', ()),))
+            e.now.want(R1_NOW)
     if w0 is not None:
         tracker.run(r0_t_moves, 0, w0)
     if w1 is not None:

@@ -13,13 +13,16 @@ P0 = Pattern(number=0, events=frozenset(('optimizer.step',)), fields=(), deferre
 P1 = Pattern(number=1, events=frozenset(('clip',)), fields=(), deferred=False)
 
 KEPT = {
-    'clip': {'max_norm': ((), True), 'total_norm': ((), True), },
+    'clip': {'max_norm': KeptField(looked_up=True), 'total_norm': KeptField(looked_up=True), },
     'optimizer.step': {},
 }
 LOGGED = frozenset(('clip',))
 
 
 # last_call_and_arithmetic.tspec:7: t.clipped
+R0_NOW = (Want(kind='parameter', field='grad', features=('norm',)),)
+
+
 def r0_t_clipped(rule, w):
     """expect norm(parameters.grad) <= clip.max_norm * (1 + 4 * ulp(float32))"""
     now, end, was = w.now, w.end, w.was
@@ -49,6 +52,9 @@ def r0_t_clipped(rule, w):
 
 
 # last_call_and_arithmetic.tspec:13: t.fraction
+R1_NOW = (Want(kind='parameter', field='grad', features=('numel', 'zeros')),)
+
+
 def r1_t_fraction(rule, w):
     """expect zeros(p.grad) / numel(p.grad) < 90%"""
     now, end, was = w.now, w.end, w.was
@@ -92,13 +98,13 @@ def begin_1_optimizer_step(tracker, call, source):
     w0 = None
     if tracker.is_due(e, 0, P0):
         w0 = tracker.before(e, 0, P0)
-        e.now.want((('parameter', 'grad', ('norm',)),))
+        e.now.want(R0_NOW)
     # last_call_and_arithmetic.tspec:13: t.fraction
     w1 = None
     if tracker.is_due(e, 1, P0):
         w1 = tracker.before(e, 1, P0)
         if e.now.subjects('parameter'):
-            e.now.want((('parameter', 'grad', ('numel', 'zeros')),))
+            e.now.want(R1_NOW)
     if w0 is not None:
         tracker.run(r0_t_clipped, 0, w0)
     if w1 is not None:

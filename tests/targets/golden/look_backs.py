@@ -12,7 +12,7 @@ from tspec.runtime.prelude import *  # noqa: F403
 P0 = Pattern(number=0, events=frozenset(('fetch',)), fields=(), deferred=False)
 
 KEPT = {
-    'fetch': {'tensors': (('digest',), False), },
+    'fetch': {'tensors': KeptField(features=('digest',)), },
 }
 LOGGED = frozenset(())
 
@@ -42,13 +42,17 @@ def joint_r0_t_falls(members, pasts, indices, places):
 
 
 # look_backs.tspec:13: t.named
+R1_NOW = (Want(kind='parameter', field='names'),)
+R1_FIRST = (Want(kind='parameter', field='names'),)
+
+
 def r1_t_named(rule, w):
     """expect p.names == first(p.names)"""
     now, end, was = w.now, w.end, w.was
     if not now.subjects('parameter'):
         return
-    end.begun.want((('parameter', 'names', ()),))
-    was.begun.want((('parameter', 'names', ()),))
+    end.begun.want(R1_FIRST)
+    was.begun.want(R1_FIRST)
     c0_parameter_names = end.column('parameter', 'names')
     c1_first_parameter_names = end.begun.column('parameter', 'names')
     for n0_p in w.subjects('parameter'):
@@ -136,7 +140,7 @@ def at_step(tracker, e):
     w1 = tracker.close_span(e, 1)
     if w1 is not None:
         if e.now.subjects('parameter'):
-            e.now.want((('parameter', 'names', ()),))
+            e.now.want(R1_NOW)
     # look_backs.tspec:17: t.begins_well
     w3 = tracker.close_span(e, 3)
     if w3 is not None:
@@ -263,7 +267,7 @@ PROGRAM = GeneratedModule(
     logged=LOGGED,
     calls=CALLS,
     passing=(),
-    firsts=(('parameter', 'names', ()),),
+    firsts=(Want(kind='parameter', field='names'),),
     kinds=(),
     deferred=DEFERRED,
     retention=RETENTION,

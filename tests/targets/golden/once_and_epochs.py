@@ -13,13 +13,16 @@ P0 = Pattern(number=0, events=frozenset(('fetch',)), fields=('loader',), deferre
 P1 = Pattern(number=1, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 
 KEPT = {
-    'fetch': {'loader': ((), False), 'tensors': (('digest',), True), },
+    'fetch': {'loader': KeptField(), 'tensors': KeptField(features=('digest',), looked_up=True), },
     'optimizer.step': {},
 }
 LOGGED = frozenset(('fetch', 'optimizer.step'))
 
 
 # once_and_epochs.tspec:7: t.first_batches
+R0_NOW = (Want(kind='loader', field='shuffled'),)
+
+
 def r0_t_first_batches(rule, w):
     """expect digest(calls(fetch, loader: l)[0].tensors) != previous(digest(calls(fetch, loader:
     l)[0].tensors))
@@ -56,6 +59,9 @@ def joint_r0_t_first_batches(members, pasts, indices, places):
 
 
 # once_and_epochs.tspec:14: t.once
+R1_NOW = (Want(kind='optimizer', field='param_groups'), Want(kind='param_group', field='lr'),)
+
+
 def r1_t_once(rule, w):
     """expect max(o.param_groups.lr) < 1"""
     now, end, was = w.now, w.end, w.was
@@ -115,7 +121,7 @@ def begin_1_optimizer_step(tracker, call, source):
     if tracker.is_due(e, 1, P1):
         w1 = tracker.before(e, 1, P1)
         if e.now.subjects('optimizer'):
-            e.now.want((('optimizer', 'param_groups', ()), ('param_group', 'lr', ())))
+            e.now.want(R1_NOW)
     if w1 is not None:
         tracker.run(r1_t_once, 1, w1)
 
@@ -149,7 +155,7 @@ def at_epoch(tracker, e):
     w0 = tracker.close_span(e, 0)
     if w0 is not None:
         if e.now.subjects('loader'):
-            e.now.want((('loader', 'shuffled', ()),))
+            e.now.want(R0_NOW)
     tracker.open_span(e, 0)
     if w0 is not None:
         tracker.run(r0_t_first_batches, 0, w0)

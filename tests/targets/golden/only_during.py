@@ -24,6 +24,10 @@ LOGGED = frozenset(('forward', 'load_state_dict', 'optimizer.step'))
 
 
 # only_during.tspec:7: t.weights
+R0_NOW = (Want(kind='parameter', field='data', features=('digest',)),)
+R0_WAS = (Want(kind='parameter', field='data', features=('digest',)),)
+
+
 def r0_t_weights(rule, w):
     """expect changed(p.data) only during optimizer.step or load_state_dict"""
     now, end, was = w.now, w.end, w.was
@@ -81,7 +85,7 @@ def begin_2_load_state_dict(tracker, call, source):
     """load_state_dict begins."""
     e = tracker.begin_call(call, source)
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, R0_NOW)
     e.now.hold()
 
 
@@ -89,7 +93,7 @@ def begin_3_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
     e = tracker.begin_call(call, source)
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, R0_NOW)
     e.now.hold()
 
 
@@ -121,7 +125,7 @@ def end_2_load_state_dict(tracker, call, source):
     if e is None:
         return
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, R0_NOW)
     e.now.hold()
     tracker.leave(e)
 
@@ -132,7 +136,7 @@ def end_3_optimizer_step(tracker, call, source):
     if e is None:
         return
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, (('parameter', 'data', ('digest',)),))
+    tracker.read(e, 0, R0_NOW)
     e.now.hold()
     tracker.leave(e)
 
@@ -143,10 +147,10 @@ def at_step(tracker, e):
     w0 = tracker.close_span(e, 0)
     if w0 is not None:
         if e.now.subjects('parameter'):
-            e.now.want((('parameter', 'data', ('digest',)),))
+            e.now.want(R0_NOW)
     o0 = tracker.open_span(e, 0)
     if o0 is not None:
-        e.now.want((('parameter', 'data', ('digest',)),))
+        e.now.want(R0_WAS)
         e.next.keep(('parameter',), ())
     if w0 is not None:
         tracker.run(r0_t_weights, 0, w0)

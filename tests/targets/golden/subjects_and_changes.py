@@ -18,6 +18,17 @@ LOGGED = frozenset(())
 
 
 # subjects_and_changes.tspec:8: t.near
+R0_NOW = (
+    Want(kind='parameter', field='data', features=('@itself', 'finite@cast', 'norm')),
+    Want(kind='parameter', field='dtype'),
+)
+R0_WAS = (
+    Want(kind='module', field='parameters'),
+    Want(kind='module', field='root'),
+    Want(kind='parameter', field='data', features=('@copy',)),
+)
+
+
 def r0_t_near(rule, w):
     """Weights stay near where they began."""
     now, end, was = w.now, w.end, w.was
@@ -113,13 +124,7 @@ def begin_0_optimizer_step(tracker, call, source):
     # subjects_and_changes.tspec:8: t.near
     if tracker.is_due(e, 0, P0):
         tracker.open_window(e, 0, P0)
-        e.now.want(
-            (
-                ('module', 'parameters', ()),
-                ('module', 'root', ()),
-                ('parameter', 'data', ('@copy',)),
-            )
-        )
+        e.now.want(R0_WAS)
         e.now.keep(('module', 'parameter'), ())
     e.now.hold()
 
@@ -134,12 +139,7 @@ def end_0_optimizer_step(tracker, call, source):
     if tracker.opened(e, 0):
         w0 = tracker.close_window(e, 0, P0)
         if e.now.chosen('parameter', (('dtype', 'float32'),)):
-            e.now.want(
-                (
-                    ('parameter', 'data', ('@itself', 'finite@cast', 'norm')),
-                    ('parameter', 'dtype', ()),
-                )
-            )
+            e.now.want(R0_NOW)
     if w0 is not None:
         tracker.run(r0_t_near, 0, w0)
     tracker.leave(e)
