@@ -160,4 +160,4 @@ def _line(record: Record) -> str:
         case Boundary():
             return head + f"{record.span} {record.index} opens"
         case Finish():
-            return head + "finish"
+            return head + "finish" + " in an empty step" * record.empty_step

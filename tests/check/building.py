@@ -128,10 +128,10 @@ class Writer:
         yield
         self.end()
 
-    def finish(self) -> None:
-        """The run ends normally."""
+    def finish(self, empty_step: bool = False) -> None:
+        """The run ends normally, perhaps in a step in which nothing was trained."""
         line = self._line()
-        self.records.append(Finish(self._tick(), self.context, line))
+        self.records.append(Finish(self._tick(), self.context, line, empty_step))
 
     def stream(self) -> Stream:
         """All that was written."""

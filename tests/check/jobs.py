@@ -350,7 +350,7 @@ class Player:
             case "phase":
                 out.now(phase=op.name)
             case "finish":
-                out.finish()
+                out.finish(empty_step=(self.shape.seed + out.rank) % 4 == 0)
             case "begin" if lone:
                 self.skipped.add(op.index)
             case "begin":

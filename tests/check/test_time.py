@@ -382,3 +382,38 @@ def test_before_the_first_step_of_a_run_its_number_is_0() -> None:
     assert verdicts(
         "before optimizer.zero_grad expect run.step == 0 and step == 10", resumed()
     ) == ["holds"]
+
+
+def test_an_empty_step_at_the_runs_end_is_no_window() -> None:
+    """Nor is what opened with it or in it; the step before it and the run are as always."""
+    out = Writer()
+    for step in (1, 2):
+        out.epoch(step)
+        out.step(step)
+        out.microbatch(1)
+        out.call("optimizer.step")
+    out.step(3)
+    out.epoch(3)
+    out.microbatch(1)
+    out.call("forward")
+    out.finish(empty_step=True)
+    for window in ("each step", "each epoch", "each microbatch"):
+        rule = f"{window} expect contains optimizer.step"
+        assert verdicts(rule, out) == ["holds", "holds"]
+    assert verdicts("each run expect count(calls(optimizer.step)) == 2", out) == ["holds"]
+    assert verdicts("before forward expect step == 3", out) == ["holds"]
+    assert verdicts("each step every 3 steps expect contains forward", out) == []
+
+
+def test_of_ranks_one_may_end_in_an_empty_step() -> None:
+    """Another rank trains in that step: the first one has no such window."""
+    ranks = []
+    for rank in (0, 1):
+        out = Writer(rank)
+        out.sample("parameter", "w", data=tensor(1))
+        out.step(1)
+        out.step(2)
+        out.finish(empty_step=rank == 0)
+        ranks.append(out)
+    rule = "for p in parameters across world each step expect same(p.data)"
+    assert [each.verdict for each in decide(rule, *ranks).decided] == ["holds", "unknown"]

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.utils.data import DataLoader, TensorDataset
 
 from tests.runtime.test_ranks import join, ranks
 from tests.runtime.training import HEAD, Trained, loop
@@ -27,6 +28,8 @@ from tspec.runtime.results import InstanceResult
 from tspec.targets.compile import compile_program
 from tspec.targets.load import module_of
 from tspec.trace.read import read_trace
+from tspec.trace.show import summary
+from tspec.trace.size import size_of_recording
 
 RULES = """
 invariant grads { for p in parameters before optimizer.step when present(p.grad) expect norm(p.grad) > 0.05 }
@@ -137,6 +140,39 @@ def test_hooks_in_a_job_decide_as_the_reference_over_its_recording(tmp_path: Pat
     assert differences(expected, decided) == {}
     assert {"holds", "violated", "idle"} <= {verdict for verdict, *_ in decided.values()}
     assert len({key[0] for key in decided}) == len(RULES.strip().splitlines())
+
+
+def one_batch_more() -> None:
+    """A loop that takes one batch more than it trains on, and evaluates after it."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for number, (x,) in enumerate(DataLoader(TensorDataset(torch.ones(8, 3)), 2)):
+        if number == 3:
+            break
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    with torch.no_grad():
+        model.eval()(torch.ones(4, 3))
+
+
+def test_a_batch_that_is_not_trained_on_is_no_step(tmp_path: Path) -> None:
+    text = """
+    invariant updates { each step expect contains optimizer.step }
+    invariant passes { each microbatch expect contains backward }
+    invariant alone { for p in parameters across world each step expect same(p.data) }
+    invariant evaluated { for c in calls(forward) when phase == eval expect step == 4 }
+    """
+    expected, decided, faults = recorded_and_checked(tmp_path, text, one_batch_more)
+    assert faults == []
+    assert differences(expected, decided) == {}
+    found = Counter((key[0], each[0]) for key, each in decided.items())
+    assert found["t.updates", "holds"] == found["t.passes", "holds"] == 3
+    assert found["t.evaluated", "holds"] >= 1
+    assert not [name for name, verdict in found if verdict == "violated"]
+    assert size_of_recording(tmp_path / "trace").steps == 3
+    [stream] = summary(tmp_path / "trace").streams
+    assert stream.steps == (0, 3)
 
 
 ACROSS = """

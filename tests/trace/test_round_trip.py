@@ -102,7 +102,7 @@ def test_a_tail_of_zeros_is_torn(tmp_path: Path) -> None:
 
 
 def test_ranks_workers_and_world(tmp_path: Path) -> None:
-    done: list[list[Record]] = [[Finish(0, Context())]]
+    done: list[list[Record]] = [[Finish(0, Context(), empty_step=True)]]
     write(tmp_path, done, rank=2)
     write(tmp_path, done, rank=0, worker=1)
     write(tmp_path, done, rank=0)
@@ -111,6 +111,7 @@ def test_ranks_workers_and_world(tmp_path: Path) -> None:
     trace = read_trace(tmp_path)
     assert [(s.rank, s.worker) for s in trace.streams] == [(0, None), (0, 1), (2, None)]
     assert (trace.world, trace.meta) == (4, {"script": "train.py"})
+    assert all(stream.records == (done[0][0],) for stream in trace.streams)
     assert trace.stream(1) is None
     assert trace.stream(2) is not None
 

@@ -29,6 +29,7 @@ class StreamSource:
 
     staggered = False
     joined = False
+    in_empty_step = False
 
     def __init__(
         self, stream: model.Stream, world: int, last_groups: Mapping[tuple[int, str], Any]
@@ -178,6 +179,7 @@ class _Player:
             sink.boundary(record.span, record.index, source)
         elif isinstance(record, model.Finish):
             source.location = record.location
+            source.in_empty_step = record.empty_step
             sink.finish(source)
 
     def _end(self, record: model.End) -> None:

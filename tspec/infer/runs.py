@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("tag", "what", "call", "subject", "field", "item", "type", "text", "bool", "float", "dtype"),
-    *("seq", "step", "phase", "place", "mean", "std", "zeros", "numel"),
+    *("seq", "step", "phase", "place", "gone", "mean", "std", "zeros", "numel"),
 )
 
 
@@ -80,7 +80,8 @@ def _steps(rows: duckdb.DuckDBPyConnection) -> tuple[int, int]:
         count
         for (count,) in _ask(
             rows,
-            """SELECT count(*) FROM facts WHERE tag = 'boundary' AND what = 'step'
+            """SELECT count(*) FILTER (tag = 'boundary') - count(*) FILTER (tag = 'finish' AND gone)
+               FROM facts WHERE (tag = 'boundary' AND what = 'step') OR tag = 'finish'
                GROUP BY run, rank""",
         )
     ]

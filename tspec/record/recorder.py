@@ -104,7 +104,7 @@ class Recorder:
     def _finish(self, source: StateSource) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary("step", source)
-        yield Finish(source.seq, source.context, source.location)
+        yield Finish(source.seq, source.context, source.location, source.in_empty_step)
 
     def _moment(self, source: StateSource) -> Iterable[Sample]:
         """The changed names of the context."""

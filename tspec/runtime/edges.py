@@ -84,6 +84,13 @@ class StateSource(Protocol):
         """The number of the step that opened first in this run; None if none has."""
 
     @property
+    def in_empty_step(self) -> bool:
+        """Nothing was trained in the step that is open, after a step that trained.
+
+        If the run ends here, this step is no window.
+        """
+
+    @property
     def location(self) -> Location | None:
         """The line of the latest backward pass or update.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -152,7 +153,9 @@ class WindowTracker:
                 if not self.opened(edge, number) and self.is_due(edge, number, pattern, now):
                     self.open_window(edge, number, pattern)
         for rule in self.rules:
-            for window in list(rule.open.values()):
+            for key, window in list(rule.open.items()):
+                if key == -1 and rule.declared.across:
+                    rule.places.append(window.at)
                 window.cut_off(now)
                 rule.note(window)
                 number = rule.declared.number
@@ -185,22 +188,30 @@ class WindowTracker:
         opening = self.spans[e.span]
         window = RuleWindow(opening.was, self.log)
         window.at, window.index = opening.at, opening.unit
-        if rule.declared.across:
-            rule.places.append(opening.at)
         self.log.open(rule.declared.counts, window.begin)
         rule.open[-1] = window
         return window
 
     def close_span(self, e: Edge, number: int) -> RuleWindow | None:
-        """The window of a rule that closes with the span, if one was open."""
+        """The window of a rule that closes with the span, if one was open.
+
+        A span that opened with an empty step at the run's end, or in it, is no window.
+        """
         rule = self.rules[number]
         window = rule.open.pop(-1, None)
-        if window is None or not rule.on:
+        if window is None or not rule.on or window.begin >= self._dropped_from(e):
             return None
+        if rule.declared.across:
+            rule.places.append(window.at)
         seq = e.now.seq
         window.close(e.now, seq - 1, (window.begin, seq - 1))
         window.ended_at = e.now.source.location
         return window
+
+    def _dropped_from(self, e: Edge) -> float:
+        """The instant from which spans are no windows, since the run ends in an empty step."""
+        ends = e.next is None and e.span != "run" and e.now.source.in_empty_step
+        return self._step_opened if ends else math.inf
 
     # calls
 

@@ -39,7 +39,10 @@ _SIZE = _FIELDS.size + _SUMS.size
 
 @dataclass(frozen=True, slots=True)
 class FileBatch:
-    """One batch of a file. `offset` and `length` are in bytes; `step` is that of its first record."""
+    """One batch of a file. `offset` and `length` are in bytes; `step` is that of its first record.
+
+    If the run ended in an empty step, the last batch has the number of the step before.
+    """
 
     number: int
     offset: int

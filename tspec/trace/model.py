@@ -130,6 +130,8 @@ class Finish:
     context: Context
     location: Location | None = None
     """The line of the latest backward pass or update."""
+    empty_step: bool = False
+    """Nothing was trained in the last step: it is no window."""
 
 
 Record = Begin | End | Sample | Boundary | Finish

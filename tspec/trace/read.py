@@ -159,7 +159,7 @@ def _record(columns: Mapping[str, list[Any]], row: int, end: int) -> Record:
         return Sample(seq, context, cell("what"), cell("subject"), fields, bool(cell("gone")))
     if tag == "boundary":
         return Boundary(seq, context, cell("what"), cell("index"), _location(cell))
-    return Finish(seq, context, _location(cell))
+    return Finish(seq, context, _location(cell), bool(cell("gone")))
 
 
 def _location(cell: Callable[[str], Any]) -> Location | None:

@@ -21,7 +21,7 @@ from tspec.trace.sizes import in_words
 from tspec.values import show
 
 WIDTH = 80
-_READ = (*shards.COLUMNS, "place", "step", "epoch")
+_READ = (*shards.COLUMNS, "place", "step", "epoch", "gone")
 _NO_ENTITIES = ("context", "group")
 """Kinds of samples that are no subjects."""
 
@@ -143,9 +143,17 @@ def _stream(table: Table) -> StreamSummary:
         sum(tags.values()),
         table.path.stat().st_size,
         table.ending,
-        _range(table.rows, "step"),
+        _steps(table.rows),
         _range(table.rows, "epoch"),
     )
+
+
+def _steps(rows: pa.Table) -> tuple[int, int] | None:
+    """The first and the last step; an empty one at the end is left out."""
+    found = _range(rows, "step")
+    if found is not None and _where(rows, "tag", "finish")["gone"].to_pylist() == [True]:
+        return found[0], found[1] - 1
+    return found
 
 
 def _range(rows: pa.Table, column: str) -> tuple[int, int] | None:

@@ -89,6 +89,8 @@ class TraceWriter:
         self._batches = 0
         self._size = 0
         self._step = 0
+        self._trained_to: int | None = None
+        """The last step that trained, if the run ended in an empty one."""
         self._open = True
         self.full = False
         """The recording ended because there was no more room."""
@@ -131,6 +133,8 @@ class TraceWriter:
                 return
             if isinstance(record, Begin):
                 self._running[record.call] = record.event
+            if isinstance(record, Finish) and record.empty_step:
+                self._trained_to = record.context.step - 1
             event = self._running.pop(record.call, None) if isinstance(record, End) else None
             _add(self._cells, record, next(self._numbers), not self._cells, event)
 
@@ -151,7 +155,8 @@ class TraceWriter:
             if cells:
                 with self._ends_if_interrupted():
                     self._stream.write_batch(_batch(cells, self._names))
-                    if self._put(self._messages(), cells[_STEP]):
+                    first = cells[_STEP] if self._trained_to is None else self._trained_to
+                    if self._put(self._messages(), first):
                         self._step = cells[_STEP - _WIDTH]
 
     def move(self, rank: int) -> None:
@@ -326,7 +331,8 @@ def _head(record: Record, stamped: bool, event: str | None) -> _Cells:
         tag, location = "boundary", record.location
         who = (record.span, None, None, None, None, record.index, None, None)
     else:
-        tag, who, location = "finish", (None,) * 8, record.location
+        tag, location = "finish", record.location
+        who = (None, None, None, None, None, None, record.empty_step or None, None)
     at = None if location is None else encode_location(location)
     when = (record.seq, now.step, now.epoch, now.microbatch, now.phase)
     return (tag, *when, *who, stamp, at)

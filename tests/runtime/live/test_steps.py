@@ -22,6 +22,7 @@ from tspec.runtime.live.steps import (
     Stepped,
     Update,
     advance,
+    is_empty,
     openings,
 )
 
@@ -387,3 +388,31 @@ def test_a_second_optimizer_of_the_first_turn_belongs_to_it() -> None:
     second = (both, Clear(frozenset({1})), TRAIN, *PASSES, *update(1))
     seen = run(first, second, first, second, start=LoopState())
     assert [step for name, step in seen if name == "Update"] == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("after", "empty"),
+    [
+        ((fetch(),), True),
+        ((fetch(), CLEAR), True),
+        ((fetch(), EVAL, EVAL), True),
+        ((fetch(reading=2),), True),
+        ((fetch(), TRAIN), False),
+        ((fetch(), *PASSES), False),
+        ((fetch(), *update()), False),
+        ((fetch(), CLEAR, TRAIN, *PASSES, *update(), EVAL), False),
+        ((), False),
+        ((StepAnnotated(), fetch()), False),
+        ((fetch(), Joined()), False),
+    ],
+)
+def test_a_step_in_which_nothing_is_trained_is_empty(
+    after: tuple[Activity, ...], empty: bool
+) -> None:
+    step = (fetch(), CLEAR, TRAIN, *PASSES, *update())
+    place = reduce(advance, (*step, *step, *after), LoopState(alive=frozenset({0})))
+    assert is_empty(place) is empty
+
+
+def test_batches_alone_are_a_step_where_nothing_was_trained_before() -> None:
+    assert not is_empty(reduce(advance, (fetch(), fetch()), LoopState()))

@@ -56,6 +56,8 @@ _TABLES = (
     """boundaries AS SELECT rank, g, lo, hi, what AS span, index AS number,
          step, epoch, microbatch, phase FROM instant WHERE tag = 'boundary'""",
     """ends AS SELECT rank, min(g) AS first, max(g) AS last, arg_max(tag, g) = 'finish' AS finished,
+         CASE WHEN bool_or(ends_empty)
+              THEN max(g) FILTER (tag = 'boundary' AND what = 'step') END AS empty_step,
          max(step) AS step, max(epoch) AS epoch, bool_or(tag = 'finish') AS any_finish
        FROM record GROUP BY rank""",
     """subjects AS SELECT subject AS sid, any_value(kind) AS kind, any_value(name) AS name
@@ -151,7 +153,8 @@ class Facts:
         )
         con.execute(
             """CREATE TEMP TABLE record AS SELECT rank, g, tag, seq, step, epoch, microbatch, phase,
-                 what, call, parent, index FROM raw WHERE place = 0"""
+                 what, call, parent, index, tag = 'finish' AND coalesce(gone, false) AS ends_empty
+               FROM raw WHERE place = 0"""
         )
         con.execute(
             """CREATE TEMP TABLE sample AS SELECT rank, g, step, epoch, what AS kind, subject AS name,

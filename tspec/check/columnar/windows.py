@@ -58,9 +58,10 @@ def _lasts(facts: Facts) -> str:
     """The last record of each rank, and its first place."""
     return facts.table(
         """SELECT r.rank, r.g AS last_g, coalesce(s.lo, r.g) AS last_lo, e.first AS first_g,
-             r.step, r.epoch, r.microbatch, r.phase, e.finished
+             r.step, r.epoch, r.microbatch, r.phase, e.finished, i.lo AS empty_from
            FROM ends e JOIN record r ON r.g = e.last
-           LEFT JOIN shared s ON s.rank = r.rank AND s.seq = r.seq"""
+           LEFT JOIN shared s ON s.rank = r.rank AND s.seq = r.seq
+           LEFT JOIN instant i ON i.g = e.empty_step"""
     )
 
 
@@ -102,7 +103,9 @@ def _spans(facts: Facts, window: Window) -> str:
                      row_number() OVER (PARTITION BY rank ORDER BY g) AS nth,
                      step, epoch, microbatch, phase FROM boundaries WHERE span = {text(window.span)}"""
         at0, at1 = ("b.step", _PLACE) if window.span == "microbatch" else ("b.number", "0")
-    skip = "WHERE b.number >= 1" if window.span == "step" else ""
+    skip = "WHERE b.number >= 1" if window.span == "step" else "WHERE true"
+    if window.span != "run":  # the run ends in an empty step, and in what opened with it or in it
+        skip += " AND (l.empty_from IS NULL OR b.lo < l.empty_from OR b.next IS NOT NULL)"
     u_step = "at0" if window.span in ("step", "microbatch") else "s_step"
     # A span closes in the context of the record before its end.
     query = f"""

@@ -5,6 +5,7 @@ Page: "Time".
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -118,6 +119,10 @@ class Timeline:
         """The number of the step that opened first in this run; None if none did."""
         last = stream.records[-1] if stream.records else None
         self.finish = last if isinstance(last, Finish) else None
+        empty = self.finish is not None and self.finish.empty_step
+        self.empty_from = max(self._openings["step"], default=math.inf) if empty else math.inf
+        """The instant at which an empty step at the run's end opened. Of the spans that the run's end closes,
+        those from there on are no windows."""
         self.begin = _moment(stream.records[0]) if stream.records else None
         self.last = _moment(last) if last is not None else None
 

@@ -50,6 +50,8 @@ def _spans(window: Window, line: Timeline) -> Iterator[Occurrence]:
     for opening, following in zip(openings, [*openings[1:], line.finish], strict=False):
         if window.span == "step" and opening.index < 1:
             continue
+        if following is line.finish and opening.seq >= line.empty_from:
+            continue
         close = None
         if following is not None:
             close = Moment(following.seq, line.context_before(following.seq))

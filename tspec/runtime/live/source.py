@@ -16,7 +16,7 @@ from tspec.runtime.live.features import features
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.state import SubjectRegistry
-from tspec.runtime.live.steps import LoopState
+from tspec.runtime.live.steps import LoopState, is_empty
 from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.say import warn
@@ -67,6 +67,11 @@ class LiveSource:
     def context(self) -> Context:
         """Step, epoch, microbatch and phase."""
         return self._context
+
+    @property
+    def in_empty_step(self) -> bool:
+        """Nothing was trained in the step that is open, after a step that trained."""
+        return is_empty(self.place)
 
     @property
     def location(self) -> Location | None:

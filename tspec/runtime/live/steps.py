@@ -176,6 +176,8 @@ class LoopState:
     """Optimizers whose update is under way, one perhaps within another's: a closure's passes belong to it."""
     fed: bool = False
     """A training batch was taken in this turn, so that the next one divides it from the next turn."""
+    worked: bool = False
+    """A training pass or an update was made in this turn."""
     backward_in_turn: bool = False
     backward_in_microbatch: bool = False
     backward_since_update: bool = False
@@ -280,6 +282,7 @@ def _open(place: LoopState, number: int | None = None) -> LoopState:
         joined=False,
         longest=max(place.longest, place.microbatch),
         fed=False,
+        worked=False,
         backward_in_turn=False,
         backward_in_microbatch=False,
         backward_since_update=False,
@@ -332,6 +335,15 @@ def _all_updated(place: LoopState) -> bool:
 def sees_optimizer(place: LoopState) -> bool:
     """An optimizer was seen. Where none is, a script updates its parameters by hand."""
     return place.built or place.ever_updated or place.scheduled or bool(place.alive)
+
+
+def is_empty(place: LoopState) -> bool:
+    """The step that is open has only batches, evaluations or clears, after a step that trained.
+
+    A step that the script or a framework announced is not empty.
+    """
+    announced = place.said or place.scheduled
+    return place.turn > 1 and not (place.worked or place.joined or announced)
 
 
 def has_trained(place: LoopState) -> bool:
@@ -406,14 +418,14 @@ def _forward(place: LoopState, grad: bool, training: bool, microbatch: int | Non
         return replace(place, phase="eval")
     turn = place.turn
     due = place.pending or (not place.fed and (_all_updated(place) or _by_hand(place)))
-    place = _opened(replace(place, phase="train"), due)
+    place = replace(_opened(replace(place, phase="train"), due), worked=True)
     if microbatch is not None:
         return replace(place, microbatch=microbatch)
     return _next_microbatch(place, turn)
 
 
 def _backward_begin(place: LoopState, microbatch: int | None) -> LoopState:
-    place = _opened(replace(place, phase="train"), place.pending)
+    place = replace(_opened(replace(place, phase="train"), place.pending), worked=True)
     if microbatch is not None:
         place = replace(place, microbatch=microbatch)
     for _, reading in sorted(place.taken):
@@ -447,6 +459,7 @@ def _update(place: LoopState, optimizer: int) -> LoopState:
         ever=place.ever | {optimizer},
         beside=place.beside | {(each, optimizer) for each in place.ever},
         updating=place.updating | {optimizer},
+        worked=True,
         expected=expected,
         ever_updated=True,
         backward_since_update=False,
