@@ -350,6 +350,65 @@ def test_updates_by_hand(record: Record, capsys: pytest.CaptureFixture[str]) -> 
     assert "no optimizer was seen" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_updates_by_hand_beside_an_optimizer_that_is_never_stepped(
+    record: Record, accumulate: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for number, (x, y) in enumerate(loader(24)):
+            loss_of(model, x, y).backward()
+            if (number + 1) % accumulate == 0:
+                for parameter in model.parameters():
+                    assert parameter.grad is not None
+                    parameter.data.add_(parameter.grad, alpha=-0.1)
+                optimizer.zero_grad()
+
+    found = record(loop)
+    assert found.steps("backward") == [1 + number // accumulate for number in range(6)]
+    said = "an optimizer was built and made no update: what rules say of updates is not tested"
+    assert said in capsys.readouterr().err
+
+
+def test_that_all_passes_are_one_step_is_said(
+    record: Record, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss_of(model, torch.randn(4, 4), torch.randint(0, 2, (4,))).backward()
+
+    assert record(loop).opened("step") == [1]
+    assert "made no update: all passes count as one step" in capsys.readouterr().err
+
+
+def test_weights_that_are_moved_and_put_back_before_the_first_update_are_one_step(
+    record: Record, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in loader():
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(0.01)
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.sub_(0.01)
+            optimizer.step()
+
+    found = record(loop)
+    assert found.steps("backward") == [1, 1, 2, 2, 3, 3]
+    assert "no update" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("trains", [True, False])
 def test_an_optimizer_is_missed_only_where_something_is_trained_without(
     record: Record, trains: bool, capsys: pytest.CaptureFixture[str]

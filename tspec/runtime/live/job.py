@@ -25,6 +25,7 @@ from tspec.runtime.edges import (
 )
 from tspec.runtime.live import collectives, notify, steps
 from tspec.runtime.live.adapter import Adapter
+from tspec.runtime.live.by_hand import HandUpdates
 from tspec.runtime.live.departures import DepartedSubjects
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import WatchedFunctions
@@ -89,6 +90,7 @@ class LiveJob(LiveSource):
         """The loop is within `Join`: this rank may leave it at any batch, and then wait for others."""
         self._before_next: list[Callable[[], None]] = []
         self._departed = DepartedSubjects(self.state)
+        self._by_hand = HandUpdates(self.state.optimizers.things, self._readable)
         self.chunk: int | None = None
         """The micro-batch that a stage of a pipeline passes on or back, from 1; None outside of such a pass."""
 
@@ -126,11 +128,8 @@ class LiveJob(LiveSource):
         if self._finished or not self.active:
             return
         self._finished = True
-        if steps.has_trained(self.place) and not steps.sees_optimizer(self.place):
-            self.say(
-                "no optimizer was seen: a step is one backward pass, and what rules say of updates"
-                " is not tested"
-            )
+        if (unseen := steps.unseen_updates(self.place)) is not None:
+            self.say(unseen)
         with self._lock:
             self._tick()
             try:
@@ -410,7 +409,7 @@ class LiveJob(LiveSource):
             for each in waiting:
                 each()
         before = self.place
-        after = steps.advance(before, activity)
+        after = steps.advance(before, self._by_hand.look(before, activity))
         if after is before:
             return
         opened = steps.openings(before, after)

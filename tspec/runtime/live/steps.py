@@ -17,12 +17,16 @@ Span = Literal["step", "microbatch", "epoch"]
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A loader gave out a batch. `reading` numbers the pass; `training` is the models' mode, if known."""
+    """A loader gave out a batch. `reading` numbers the pass; `training` is the models' mode, if known.
+
+    `changed` says that the script has changed parameters by hand since the last backward pass began.
+    """
 
     loader: int
     reading: int
     grad: bool
     training: bool | None = None
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +350,28 @@ def is_empty(place: LoopState) -> bool:
     return place.turn > 1 and not (place.worked or place.joined or announced)
 
 
+def lacks_updates(place: LoopState) -> bool:
+    """An optimizer was built and has made no update so far."""
+    built = place.built or bool(place.alive)
+    return built and not (place.ever_updated or place.scheduled)
+
+
 def has_trained(place: LoopState) -> bool:
     """A backward pass was made."""
     return place.backward_in_turn or place.turn > 1
+
+
+def unseen_updates(place: LoopState) -> str | None:
+    """What a person has to know of a run that trained and in which no update was seen."""
+    untested = "what rules say of updates is not tested"
+    if not has_trained(place):
+        return None
+    if not sees_optimizer(place):
+        return f"no optimizer was seen: a step is one backward pass, and {untested}"
+    if not lacks_updates(place):
+        return None
+    steps = "all passes count as one step, and " if place.turn == 1 else ""
+    return f"an optimizer was built and made no update: {steps}{untested}"
 
 
 def _by_hand(place: LoopState) -> bool:
@@ -373,7 +396,8 @@ def _fetch(place: LoopState, fetch: Fetch) -> LoopState:
         return replace(place, phase="eval")
     turn = place.turn
     place = _count(replace(place, phase="train"), fetch.reading)
-    place = _opened(place, bool(place.updated) or _by_hand(place))
+    by_hand = _by_hand(place) or (fetch.changed and place.backward_in_turn)
+    place = _opened(place, bool(place.updated) or by_hand)
     return replace(_next_microbatch(place, turn), fed=True)
 
 
