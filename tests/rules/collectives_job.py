@@ -1,7 +1,9 @@
 """A job on two gloo ranks whose collectives are of each kind. `collectives_job.py KIND [FAULT]`.
 
 Kinds: `plain`, `async`, `functional`, `all` (one after the other, and an uneven `all_to_all_single` in each step),
-`fsdp` (`fully_shard`), `dtensor` (a tensor-parallel plan), `messages` (a rank sends what it computes to the other).
+`fsdp` (`fully_shard`), `dtensor` (a tensor-parallel plan), `messages` (a rank sends what it computes to the other),
+`coalesced` (one call for all gradients), `gathered` (each rank updates a half of each weight, and waits for the other half before
+the next forward pass; `uneven`: the second rank waits before it).
 Faults: `early` (a result is used before it is waited for), `written` (it is written to before), `op` (one rank reduces
 otherwise), `order` (one rank in another order), `splits` (one rank expects other sizes), `dtype` (one rank reduces in
 another half precision), `driver` (below torch one rank loses the end of each result), `unwaited` (one rank reads the buffer
@@ -31,6 +33,8 @@ def work(rank: int, meeting: str, kind: str, fault: str) -> None:
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
     if kind == "messages":
         staged(model, rank, fault)
+    elif kind in ("gathered", "uneven"):
+        gathered(model, rank, kind, fault)
     else:
         (sharded if kind in ("fsdp", "dtensor") else replicated)(model, rank, kind, fault)
     dist.destroy_process_group()
@@ -59,7 +63,7 @@ def replicated(model: nn.Module, rank: int, kind: str, fault: str) -> None:
             optimizer.step()
             continue
         if alone == "driver":
-            lose_the_end()
+            lose_the_end("allreduce_coalesced" if kind == "coalesced" else "allreduce")
         if alone == "order":
             grads = grads[2:] + grads[:2]
         op = dist.ReduceOp.MAX if alone == "op" else dist.ReduceOp.SUM
@@ -78,19 +82,49 @@ def replicated(model: nn.Module, rank: int, kind: str, fault: str) -> None:
             exchange(rank, alone)
 
 
-def lose_the_end() -> None:
-    """What lies below `dist.all_reduce`."""
-    reduce = dist.ProcessGroup.allreduce
+def lose_the_end(name: str) -> None:
+    """What lies below a collective of torch: it leaves the end of its first output as it was."""
+    collective = getattr(dist.ProcessGroup, name)
 
-    def reduce_the_beginning(group, tensors, *options):
-        end = len(tensors[0]) // 2
-        kept = tensors[0][end:].clone()
-        work = reduce(group, tensors, *options)
+    def do_the_beginning(group, outputs, *options):
+        output = outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+        end = len(output) // 2
+        kept = output[end:].clone()
+        work = collective(group, outputs, *options)
         work.wait()
-        tensors[0][end:] = kept
+        output[end:] = kept
         return work
 
-    dist.ProcessGroup.allreduce = reduce_the_beginning
+    setattr(dist.ProcessGroup, name, do_the_beginning)
+
+
+def gathered(model: nn.Module, rank: int, kind: str, fault: str) -> None:
+    """Updated halves are gathered while the loop goes on to its next step."""
+    wholes = [each.data.view(-1) for each in model.parameters()]
+    halves = [each.chunk(2)[rank].clone().requires_grad_() for each in wholes]
+    optimizer = torch.optim.Adam(halves, lr=0.01)
+    works = []
+    for step in range(1, STEPS + 1):
+        for each in works:
+            each.wait()
+        optimizer.zero_grad()
+        model.zero_grad()
+        model(batch(step, rank)).square().mean().backward()
+        for half, each in zip(halves, model.parameters(), strict=True):
+            dist.all_reduce(each.grad)
+            half.grad = each.grad.view(-1).chunk(2)[rank] / 2
+        optimizer.step()
+        if fault == "driver" and step >= FROM and rank == 1:
+            lose_the_end("all_gather_single")
+        works = [
+            dist.all_gather_single(whole, half.detach(), async_op=True)
+            for whole, half in zip(wholes, halves, strict=True)
+        ]
+        if kind == "uneven" and rank == 1:
+            for each in works:
+                each.wait()
+    for each in works:
+        each.wait()
 
 
 def staged(model: nn.Module, rank: int, fault: str) -> None:
@@ -135,7 +169,19 @@ def reduce_functional(grads, op):
     return wait
 
 
-REDUCE = {"plain": reduce_plain, "async": reduce_async, "functional": reduce_functional}
+def reduce_coalesced(grads, op):
+    with dist.distributed_c10d._coalescing_manager():
+        for each in grads:
+            dist.all_reduce(each, op)
+    return lambda: None
+
+
+REDUCE = {
+    "plain": reduce_plain,
+    "async": reduce_async,
+    "functional": reduce_functional,
+    "coalesced": reduce_coalesced,
+}
 
 
 def exchange(rank: int, fault: str) -> None:

@@ -37,6 +37,9 @@ FAULTS = (
     ("plain", "dtype", "collectives_match"),
     ("plain", "driver", "collectives_leave_one_result"),
     ("messages", "unwaited", "all_messages_are_received"),
+    ("coalesced", "driver", "collectives_leave_one_result"),
+    ("gathered", "driver", "collectives_leave_one_result"),
+    ("uneven", "driver", "collectives_leave_one_result"),
 )
 """A kind of job, its fault, and a rule of the pack communication that finds it."""
 FAULTS_BY_HAND = (
@@ -96,6 +99,9 @@ def run(tmp_path, *options, packs=("communication",), job=JOB):
     [
         ("all", ("communication",), 6),
         ("messages", ("communication",), 3),
+        ("coalesced", ("communication",), 5),
+        ("gathered", ("communication",), 5),
+        ("uneven", ("communication",), 5),
         ("fsdp", ("communication", *COPIES), 15),
         ("dtensor", ("communication", *COPIES), 15),
     ],

@@ -91,6 +91,7 @@ def packet(*values: Any) -> Packet:
         held=[0],
         closed=(3, 1),
         sync=2,
+        running={2: 3},
     )
 
 

@@ -89,8 +89,7 @@ class Checker:
             observer=options.observer,
         )
         self.coordinator = Coordinator(
-            self.program,
-            self.rules,
+            self.tracker,
             self.findings,
             before_leaving=self._before_leaving,
             sync=sync,

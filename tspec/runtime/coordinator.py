@@ -12,7 +12,6 @@ from tspec.runtime.actions import CheckHistory, JobStopped, RuleViolated
 from tspec.runtime.allgather import AllGather, RankLost, Round
 from tspec.runtime.edges import SkipCall, StateSource
 from tspec.runtime.findings import FindingsWriter
-from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.joint import (
     PendingInstance,
     RuleHistory,
@@ -29,6 +28,7 @@ from tspec.runtime.samples import NewSubjects
 from tspec.runtime.shards import shards
 from tspec.runtime.state import RuleState
 from tspec.runtime.sync import SOON, SyncPolicy
+from tspec.runtime.tracker import WindowTracker
 
 
 class Coordinator:
@@ -40,16 +40,16 @@ class Coordinator:
 
     def __init__(
         self,
-        program: GeneratedModule,
-        rules: Sequence[RuleState],
+        tracker: WindowTracker,
         findings: FindingsWriter,
         *,
         before_leaving: Callable[[bool], None],
         sync: SyncPolicy | None,
         warn: Callable[[str], None],
     ) -> None:
-        self.program = program
-        self.rules = rules
+        self._tracker = tracker
+        self.program = program = tracker.program
+        self.rules = rules = tracker.rules
         self.findings = findings
         self.packets = GatheredPackets(program)
         self.found: list[InstanceResult] = []
@@ -180,6 +180,7 @@ class Coordinator:
             closed=closed,
             sync=self.sync.mode,
             joined=source.joined,
+            running=self._tracker.running,
         )
         self._sent_failures |= failed
         for rule in across:

@@ -329,14 +329,18 @@ class RankView:
     """Rule -> the places of the spans that are its windows."""
     joined: bool = False
     """The rank has no more batches. It makes no step until every rank has joined."""
+    running: Mapping[int, int] = field(default_factory=dict)
+    """Rule -> the oldest step in which one of its calls began that has not returned."""
 
     def is_past(self, declared: RuleRecord, unit: int) -> bool:
         """True if the rank sends nothing more about a step, epoch or run.
 
         After it has joined, its epoch and run continue, and it makes calls of the others' steps.
+        A call that still runs may belong to a step that is over.
         """
         joined = self.joined and declared.span not in ("epoch", "run") and declared.kind != "calls"
-        return self.finished or joined or _unit(declared, self.reached) > unit
+        running = self.running.get(declared.number, unit + 1) <= unit
+        return self.finished or joined or (_unit(declared, self.reached) > unit and not running)
 
 
 def absent_members(

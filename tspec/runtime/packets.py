@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule
 
 LATE = 2
-"""The number of steps, or epochs, by which a call may return after the one in which it began."""
+"""Steps, or epochs, for which windows are kept after all ranks have passed them."""
 
 
 @dataclass(slots=True)
@@ -50,6 +50,8 @@ class Packet:
     """The sync policy of this rank: one of `sync.LOCKSTEP`, `STAGGERED` and `INDEPENDENT`."""
     joined: bool = False
     """The rank has no more batches and takes part in the others' collectives (`torch.distributed.algorithms.Join`)."""
+    running: Mapping[int, int] = field(default_factory=dict)
+    """Rule -> the oldest step in which one of its calls began that has not returned."""
 
 
 @dataclass(slots=True)
@@ -63,13 +65,20 @@ class _RankState:
     windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
     places: dict[int, list[At]] = field(default_factory=dict)
     off: set[int] = field(default_factory=set)
+    running: Mapping[int, int] = field(default_factory=dict)
     choices: dict[tuple[int, Ranks], Choices] = field(default_factory=dict)
     """Rule and group -> the choices of the last window that the rank reported as idle."""
 
     def view(self) -> RankView:
         """The rank as decisions see it."""
         return RankView(
-            self.born, self.reached, self.finished, self.windows, self.places, self.joined
+            self.born,
+            self.reached,
+            self.finished,
+            self.windows,
+            self.places,
+            self.joined,
+            self.running,
         )
 
 
@@ -100,7 +109,7 @@ class GatheredPackets:
             for kind, name, step, epoch in packet.born:
                 known.born[kind, name] = (step, epoch)
             known.reached, known.finished = packet.at, packet.finished
-            known.joined = packet.joined
+            known.joined, known.running = packet.joined, packet.running
             known.off.update(packet.off)
             for number, windows in packet.windows.items():
                 known.windows.setdefault(number, []).extend(windows)
@@ -204,7 +213,7 @@ class GatheredPackets:
 
     def _forget(self) -> None:
         """Drop what no later decision reads. A rank that is behind may still send instances of older steps."""
-        reached = [known.reached[0] - 1 for known in self._ranks.values() if not known.gone]
+        reached = [known.reached[0] - LATE for known in self._ranks.values() if not known.gone]
         oldest = min([*reached, *self.failed, *self.held], default=0)
         self._epochs = {step: epoch for step, epoch in self._epochs.items() if step >= oldest}
         views, rules = self._living(), self.program.rules

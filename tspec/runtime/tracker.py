@@ -161,6 +161,19 @@ class WindowTracker:
                 number = rule.declared.number
                 self.run(self.program.functions[number], number, window)
             rule.open.clear()
+        self._edges.clear()
+
+    @property
+    def running(self) -> dict[int, int]:
+        """Rule across ranks -> the oldest step in which one of its calls began that still runs."""
+        found: dict[int, int] = {}
+        for edge in self._edges.values():
+            if edge.call is None:
+                continue
+            for number, _ in self.program.calls.get(edge.call.event, ()):
+                if self.program.rules[number].across and self.rules[number].on:
+                    found[number] = min(edge.call.step, found.get(number, edge.call.step))
+        return found
 
     # spans
 
@@ -268,8 +281,8 @@ class WindowTracker:
         for one in ancestors(call):
             if one.event == "forward":
                 outer, inside = one, True
-        if outer is None:
-            return
+        if outer is None or (inside and outer.end is not None):
+            return  # a call may return after the pass that it began in
         if inside and self._pass is not None and self._pass[0] == outer.id:
             now.within(self._pass[1])
         elif inside or call.end is None:

@@ -50,12 +50,13 @@ def _packet(packet: Packet) -> list[Any]:
         packet.closed,
         packet.sync,
         packet.joined,
+        list(packet.running.items()),
     ]
 
 
 def _packet_of(found: Sequence[Any]) -> Packet:
     at, finished, entries, born, windows, places, groups, *rest = found
-    off, failed, held, closed, sync, joined = rest
+    off, failed, held, closed, sync, joined, running = rest
     return Packet(
         at=tuple(at),
         finished=finished,
@@ -70,6 +71,7 @@ def _packet_of(found: Sequence[Any]) -> Packet:
         closed=tuple(closed),
         sync=sync,
         joined=joined,
+        running=dict(running),
     )
 
 

@@ -218,13 +218,54 @@ def test_what_is_coalesced_is_not_read_before_it_is_waited_for(group: None) -> N
     assert fields["used_early"]
 
 
-def test_what_is_coalesced_and_not_waited_for_has_no_output(group: None) -> None:
-    seen, sent = Seen(), torch.ones(3)
+def test_what_is_coalesced_without_works_ends_with_its_block(group: None) -> None:
+    seen, tensors, other = Seen(), (torch.ones(3), torch.ones(2)), torch.ones(4)
+    alone = dist.new_group([0])
     with LiveJob(LATE, [seen]):
         with dist.distributed_c10d._coalescing_manager():
-            dist.all_reduce(sent)
-        dist.all_reduce(sent)
-    assert [fields["output"] for _, fields in seen.ended] == [sent, Missing.NOT_RECORDED]
+            dist.all_reduce(tensors[0])
+            with dist.distributed_c10d._coalescing_manager(alone):
+                dist.all_reduce(other, group=alone)
+            assert [fields["output"] for _, fields in seen.ended] == [other]
+            dist.all_reduce(tensors[1])
+            assert len(seen.ended) == 1
+        assert [fields["output"] for _, fields in seen.ended[1:]] == list(tensors)
+    assert len(seen.ended) == 3 and not any(fields["used_early"] for _, fields in seen.ended)
+
+
+def test_what_is_coalesced_has_no_output_where_its_block_raises(group: None) -> None:
+    seen = Seen()
+    with LiveJob(LATE, [seen]):
+        with pytest.raises(KeyError), dist.distributed_c10d._coalescing_manager():
+            dist.all_reduce(torch.ones(3))
+            raise KeyError
+        assert len(seen.ended) == 1
+    dist.distributed_c10d._world.pg_coalesce_state.clear()
+    assert [fields["output"] for _, fields in seen.ended] == [Missing.NOT_RECORDED]
+
+
+def test_an_output_may_be_waited_for_in_the_next_step(group: None) -> None:
+    """Not in a later one: then it is unknown from the opening of that step on."""
+    seen, layer = Seen(), torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    ended: list[list[object]] = []
+    works: dist.Work | None = None
+    with LiveJob(LATE, [seen]):
+        never = dist.all_reduce(torch.ones(3), async_op=True)
+        for _ in range(4):
+            optimizer.zero_grad()
+            layer(torch.ones(3)).sum().backward()
+            if works is not None:
+                works.wait()
+            optimizer.step()
+            sent = torch.ones(3)
+            works = dist.all_reduce(sent, async_op=True)
+            ended.append([fields["output"] for _, fields in seen.ended])
+        assert works is not None
+        works.wait()
+        never.wait()
+    assert [len(each) for each in ended] == [0, 2, 3, 4] and len(seen.ended) == 5
+    assert [each is Missing.NOT_RECORDED for each in ended[-1]] == [True, False, False, False]
 
 
 def test_a_collective_that_raises_is_named(group: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,13 @@ class FieldReader:
             return {}
         return self._read(self._after, (args, kwargs, (result,)), namer, faults)
 
+    def argument(self, name: str, args: Arguments, kwargs: Keywords) -> Any:
+        """An argument of the call by its name; None if it has none."""
+        try:
+            return self._parameters.get(name, args, kwargs)
+        except KeyError:
+            return None
+
     def of(self, values: Mapping[str, Any], namer: Namer, faults: FaultReporter) -> dict[str, Any]:
         """All fields, from values that a mechanism has at hand instead of arguments."""
         found = {}

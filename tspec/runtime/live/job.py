@@ -133,7 +133,8 @@ class LiveJob(LiveSource):
         with self._lock:
             self._tick()
             try:
-                self._end_pending()
+                for each in self.state.pending:
+                    self.arrived(each, waited_for=False)
                 self._tell(lambda sink: sink.finish(self))
             except notify.SinkError as failure:
                 raise failure.error from None
@@ -316,11 +317,14 @@ class LiveJob(LiveSource):
                         handle = awaited(result) if reader.reads_result and not is_module else None
                         given = result if handle is None else handle
                         after = partial(self._fields_after, reader, args, kwargs)
-                        if reader.reads_result and is_coalesced(call.callable):
-                            self.state.pending.postpone(call, after)
-                            continue
+                        pending = self.state.pending
+                        if reader.reads_result and pending.coalesces:
+                            group = reader.argument("group", args, kwargs)
+                            if is_coalesced(call.callable, group):
+                                pending.postpone(call, after)
+                                continue
                         if handle is not None:
-                            self.state.pending.add(PendingCall(call, handle, partial(after, given)))
+                            pending.add(PendingCall(call, handle, partial(after, given)))
                             continue
                         call.fields.update(after(given))
                     self._end(call, error)
@@ -377,17 +381,11 @@ class LiveJob(LiveSource):
         self.say(collectives.failed(self.rank, calls, named))
 
     def arrived(self, pending: PendingCall, waited_for: bool = True) -> None:
-        """A call ends late: its output was waited for, or is not known at the end of its step."""
+        """A call ends late: its output was waited for, or will not be known."""
         found = pending.fields()
         pending.call.fields.update(found if waited_for else without_tensors(found))
         self.state.pending.remove(pending)
         self._end(pending.call, None)
-
-    def _end_pending(self) -> None:
-        """The step of these calls is over, and their output was not waited for."""
-        self.state.pending.issued(None)
-        for each in self.state.pending:
-            self.arrived(each, waited_for=False)
 
     def happened(self, role: Role, values: Mapping[str, Any]) -> None:
         """Tell of a call that is over already, with fields from values at hand."""
@@ -414,7 +412,8 @@ class LiveJob(LiveSource):
             return
         opened = steps.openings(before, after)
         if any(span == "step" for span, _ in opened):
-            self._end_pending()
+            for overdue in self.state.pending.overdue(after.step):
+                self.arrived(overdue, waited_for=False)
         self.place = after
         self.state.loaders.trained_on = after.feeding
         at = after if after.turn or after.step else self._forked_at

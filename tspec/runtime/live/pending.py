@@ -13,6 +13,11 @@ import torch.distributed as dist
 from tspec.runtime.edges import Missing, WatchedCall
 from tspec.runtime.live.convert import tensors_in
 
+WAITED_WITHIN = 2
+"""Steps: the output of a call is waited for before so many steps have opened after the call."""
+FUNCTIONAL = "torch.distributed._functional_collectives."
+"""The module of the collectives that return a tensor that waits by itself."""
+
 
 def awaited(result: Any) -> Any:
     """The object to wait for before the output of a call may be read: a `Work`, or the tensor of a
@@ -28,11 +33,14 @@ def is_collective(path: str) -> bool:
     return path.startswith("torch.distributed.")
 
 
-def is_coalesced(path: str) -> bool:
-    """True if a collective was only recorded, to be issued at the end of its `_coalescing_manager`."""
-    if not is_collective(path) or not dist.is_available():
+def is_coalesced(path: str, group: Any) -> bool:
+    """True if a collective of a group, None for the default one, was only recorded, to be issued at
+    the end of its `_coalescing_manager`.
+    """
+    if not is_collective(path) or path.startswith(FUNCTIONAL) or not dist.is_available():
         return False
-    return bool(dist.distributed_c10d._world.pg_coalesce_state)
+    open_groups = dist.distributed_c10d._world.pg_coalesce_state
+    return bool(open_groups) and (group or dist.group.WORLD) in open_groups
 
 
 def without_tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,6 +101,7 @@ class PendingCall:
 
     call: WatchedCall
     handle: Any
+    """What is waited for; None for a call that returned at the end of its manager."""
     fields: Callable[[], dict[str, Any]]
     """The fields that need the result."""
     coalesced: bool = False
@@ -120,14 +129,16 @@ class PendingCall:
 
 
 class PendingCalls:
-    """The pending calls of this step. Their handles are held, so that no later object gets the id
-    of one.
+    """The pending calls of the latest steps. Their handles are held, so that no later object gets
+    the id of one.
     """
 
     def __init__(self) -> None:
         self._by_handle: dict[int, list[PendingCall]] = {}
-        self._noted: list[tuple[WatchedCall, Callable[[Any], dict[str, Any]]]] = []
-        """Collectives that are not issued yet, and how their fields are read from their result."""
+        self._blocks: list[list[tuple[WatchedCall, Callable[[Any], dict[str, Any]]]]] = []
+        """For each `_coalescing_manager` that is open, the innermost last: its collectives, which are
+        not issued yet, and how their fields are read from their result.
+        """
 
     def __bool__(self) -> bool:
         return bool(self._by_handle)
@@ -140,18 +151,38 @@ class PendingCalls:
         self._by_handle.setdefault(_key(pending.handle), []).append(pending)
         pending.expect_output()
 
+    @property
+    def coalesces(self) -> bool:
+        """A `_coalescing_manager` is open."""
+        return bool(self._blocks)
+
+    def block_opens(self) -> None:
+        """A `_coalescing_manager` opens."""
+        self._blocks.append([])
+
     def postpone(self, call: WatchedCall, fields: Callable[[Any], dict[str, Any]]) -> None:
         """A collective was noted within `_coalescing_manager`, which issues it at its end."""
-        self._noted.append((call, fields))
+        self._blocks[-1].append((call, fields))
 
     def issued(self, work: Any) -> None:
-        """The recorded collectives were issued with one work. Without a work, the time at which the
-        output is there is unknown.
+        """The collectives of the innermost manager were issued with one work. Without a work, the
+        time at which the output is there is unknown.
         """
-        noted, self._noted = self._noted, []
+        noted, self._blocks[-1] = self._blocks[-1], []
         handle = object() if work is None else work
         for call, fields in noted:
             self.add(PendingCall(call, handle, partial(fields, work), coalesced=True))
+
+    def block_closes(self) -> Sequence[PendingCall]:
+        """The innermost manager closed: its calls that returned then, as no work was issued for them."""
+        return [
+            PendingCall(call, None, partial(fields, None), coalesced=True)
+            for call, fields in self._blocks.pop()
+        ]
+
+    def overdue(self, step: int) -> Sequence[PendingCall]:
+        """The calls whose output is not waited for any more when a step opens."""
+        return [each for each in self if each.call.context.step <= step - WAITED_WITHIN]
 
     def of(self, handle: Any) -> Sequence[PendingCall]:
         """The calls that end when this is waited for."""
@@ -171,6 +202,8 @@ class PendingCalls:
 
     def remove(self, pending: PendingCall) -> None:
         """The call has ended."""
+        if pending.handle is None:
+            return
         left = [each for each in self.of(pending.handle) if each is not pending]
         self._by_handle[_key(pending.handle)] = left
         if not left:

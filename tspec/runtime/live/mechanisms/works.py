@@ -4,7 +4,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ Arguments = tuple[Any, ...]
 WORK = "torch._C._distributed_c10d.Work"
 WAITS = (f"{WORK}.wait", "torch.distributed._functional_collectives.wait_tensor")
 """The calls after which the output may be read."""
+COALESCING = "torch.distributed.distributed_c10d._coalescing_manager"
 OTHERS = (f"{WORK}.is_completed", f"{WORK}.synchronize", f"{WORK}.get_future")
 """Other ways to learn of it: from then on it is not known when the output is read."""
 
@@ -40,7 +41,34 @@ class CoalescedWorkListener(_WorkListener):
 
     def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
         """The collectives of the block are issued."""
-        self._job.state.pending.issued(args[1] if len(args) > 1 else kwargs.get("work"))
+        if self._job.state.pending.coalesces:
+            self._job.state.pending.issued(args[1] if len(args) > 1 else kwargs.get("work"))
+
+
+class CoalescingListener(_WorkListener):
+    """Follows `_coalescing_manager`: where its block ends, the outputs of its collectives are there
+    if it issues no work.
+    """
+
+    def returned(self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
+        """The manager is made; its block is entered later."""
+        result.gen = self._followed(result.gen)
+
+    def _followed(self, block: Generator[Any, Any, None]) -> Generator[Any, Any, None]:
+        """The block, with notice of its beginning and its end."""
+        pending = self._job.state.pending
+        self._job.quietly(pending.block_opens)
+        complete = False
+        try:
+            yield from block
+            complete = True
+        finally:
+            self._job.quietly(lambda: self._ended(complete))
+
+    def _ended(self, complete: bool) -> None:
+        if self._job.state.pending.coalesces:
+            for each in self._job.state.pending.block_closes():
+                self._job.arrived(each, waited_for=complete)
 
 
 class OtherListener(_WorkListener):
@@ -78,6 +106,8 @@ def install(job: FollowedJob) -> None:
 
     coalesced = Role("coalesced", CoalescedWorkListener(job))
     job.functions.watch_method(dist.distributed_c10d._CoalescingManager, "append", coalesced)
+    block = Role("coalescing", CoalescingListener(job), path=COALESCING)
+    job.functions.watch_path(block)
     for path in WAITS:
         job.functions.watch_path(Role("wait", WaitedWorkListener(job), path=path, guard=awaits))
     for path in OTHERS:
