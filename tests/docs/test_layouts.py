@@ -38,8 +38,6 @@ def test_the_draft_is_what_the_page_shows(tmp_path: Path) -> None:
 def test_the_functions_return_what_the_page_says() -> None:
     names: dict[str, object] = {"text": fenced("tspec")}
     exec(fenced("python"), names)
-    said = re.findall(
-        r"^(held\.\S+) +# (\(.*?\)|\w+\(.*\))(?:,|$)", fenced("python"), re.MULTILINE
-    )
+    said = re.findall(r"^(held\.\S+) +# (\(.*?\)|\w+\(.*\))(?:,|$)", fenced("python"), re.MULTILINE)
     assert len(said) == 3
     assert [repr(eval(code, names)) for code, _ in said] == [value for _, value in said]
