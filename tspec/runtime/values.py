@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FunctionType
 from typing import Any, TypeGuard
 
@@ -256,8 +256,23 @@ def contained(item: Datum, collection: Datum) -> Truth:
     if not isinstance(collection, (tuple, frozenset)):
         return NOT_RECORDED
     if isinstance(item, (tuple, frozenset)):
+        if _are_subjects_of(item, collection):
+            return True
         return conjunction(_element(each, collection) for each in item)
     return _element(item, collection)
+
+
+_SUBJECTS = frozenset((Ref,))
+
+
+def _are_subjects_of(items: Collection[Datum], collection: Collection[Datum]) -> bool:
+    """A set of subjects is part of another set: they are compared by their hashes, all at once."""
+    return (
+        isinstance(items, frozenset)
+        and isinstance(collection, frozenset)
+        and items <= collection
+        and {each.__class__ for each in items} <= _SUBJECTS
+    )
 
 
 def _element(item: Datum, collection: tuple[Datum, ...] | frozenset[Datum]) -> Truth:

@@ -148,19 +148,28 @@ def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFun
         lines += [f"if {condition} is not False:", f"{INDENT}return False"]
     if not all(map(counted_at_hook, windows_on(plan, event))):
         lines.append("tracker.in_forward(call, now)")
+    shared = _shared_choices(windows_on(plan, event))
+    lines += [f"{name} = {code}" for code, name in shared.items()]
     for number in windows_of(plan, event):
         lines.append(f"w = tracker.passed(call, now, P{number})")
         for one in windows_on(plan, event):
             if _pattern(plan, one) != f"P{number}":
                 continue
             lines.append(f"# {comment_of(one.rule)}")
-            if choices(one):
-                lines.append(f"tracker.idle_passed(w, {one.number}, {choices(one)})")
+            if code := choices(one):
+                lines.append(f"tracker.idle_passed(w, {one.number}, {shared.get(code, code)})")
             else:
                 lines.append(f"tracker.run_passed(w, {one.number}, {names[one.number]})")
     lines.append("return True")
     doc = comment(f"Pass over a call of {event}, if no rule reads anything of it: true if so.")
     return HookFunction(f"pass_{suffix}", "tracker, call, source", doc, tuple(lines))
+
+
+def _shared_choices(rules: list[RulePlan]) -> dict[str, str]:
+    """Python for choices that several rules have, with the variable that holds them."""
+    counts = Counter(choices(one) for one in rules)
+    several = [code for code, count in counts.items() if "now." in code and count > 1]
+    return {code: f"c{place}" for place, code in enumerate(several)}
 
 
 def _rests(plan: Plan, event: str) -> Iterator[str]:

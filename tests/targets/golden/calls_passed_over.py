@@ -15,7 +15,7 @@ P2 = Pattern(number=2, events=frozenset(('dropout',)), fields=(), deferred=False
 P3 = Pattern(number=3, events=frozenset(('torch.nn.ReLU.forward',)), fields=(), deferred=False)
 
 KEPT = {
-    'dropout': {'p': KeptField(), },
+    'dropout': {'p': KeptField(), 'training': KeptField(), },
     'matmul': {'output': KeptField(features=('dtype',), looked_up=True), },
     'optimizer.step': {},
     'torch.nn.ReLU.forward': {'output': KeptField(features=('numel', 'zeros')), },
@@ -102,11 +102,42 @@ def r2_t_of_models(rule, w):
             rule.violated(w, (n0_m,), (('dropout.p', h2_dropout_p),))
 
 
-# calls_passed_over.tspec:26: t.of_modules_in_a_mode
-R3_NOW = (Want(kind='module', field='training'),)
+# calls_passed_over.tspec:26: t.of_the_same_models
+R3_NOW = (Want(kind='module', field='called'), Want(kind='module', field='root'),)
 
 
-def r3_t_of_modules_in_a_mode(rule, w):
+def r3_t_of_the_same_models(rule, w):
+    """expect not dropout.training"""
+    now, end, was = w.now, w.end, w.was
+    if not now.chosen('module', (('root', True), ('called', True))):
+        return
+    if w.idle:
+        rule.idle(w, (now.chosen('module', (('root', True), ('called', True))),))
+        return
+    c0_module_root = now.column('module', 'root')
+    c1_module_called = now.column('module', 'called')
+    h0_phase = end.ambient('phase')
+    h1_phase_eval = equal(h0_phase, 'eval')
+    h2_dropout_training = own(w.call, 'training')
+    h3_not_dropout_training = negation(h2_dropout_training)
+    for n0_m in w.subjects('module'):
+        if c0_module_root.get(n0_m, NOT_RECORDED) is not True:
+            continue
+        if c1_module_called.get(n0_m, NOT_RECORDED) is not True:
+            continue
+        when = h1_phase_eval
+        expect = False
+        if when is True:
+            expect = h3_not_dropout_training
+        if rule.decide(w, (n0_m,), when, expect):
+            rule.violated(w, (n0_m,), (('dropout.training', h2_dropout_training),))
+
+
+# calls_passed_over.tspec:33: t.of_modules_in_a_mode
+R4_NOW = (Want(kind='module', field='training'),)
+
+
+def r4_t_of_modules_in_a_mode(rule, w):
     """expect dropout.p == 0"""
     now, end, was = w.now, w.end, w.was
     if not now.subjects('module'):
@@ -142,8 +173,8 @@ def r3_t_of_modules_in_a_mode(rule, w):
             rule.violated(w, (n0_m,), (('dropout.p', h3_dropout_p),))
 
 
-# calls_passed_over.tspec:33: t.of_first_steps
-def r4_t_of_first_steps(rule, w):
+# calls_passed_over.tspec:40: t.of_first_steps
+def r5_t_of_first_steps(rule, w):
     """expect zeros(c.output) < numel(c.output)"""
     now, end, was = w.now, w.end, w.was
     when = both(at_most(end.ambient('step'), 2), equal(end.ambient('phase'), 'train'))
@@ -174,18 +205,28 @@ def begin_0_dropout(tracker, call, source):
         if not w2.idle:
             if e.now.chosen('module', (('root', True), ('called', True))):
                 e.now.want(R2_NOW)
-    # calls_passed_over.tspec:26: t.of_modules_in_a_mode
+    # calls_passed_over.tspec:26: t.of_the_same_models
     w3 = None
     if tracker.is_due(e, 3, P2):
         w3 = tracker.before(e, 3, P2)
         w3.idle = g0 is False
         if not w3.idle:
-            if e.now.subjects('module'):
+            if e.now.chosen('module', (('root', True), ('called', True))):
                 e.now.want(R3_NOW)
+    # calls_passed_over.tspec:33: t.of_modules_in_a_mode
+    w4 = None
+    if tracker.is_due(e, 4, P2):
+        w4 = tracker.before(e, 4, P2)
+        w4.idle = g0 is False
+        if not w4.idle:
+            if e.now.subjects('module'):
+                e.now.want(R4_NOW)
     if w2 is not None:
         tracker.run(r2_t_of_models, 2, w2)
     if w3 is not None:
-        tracker.run(r3_t_of_modules_in_a_mode, 3, w3)
+        tracker.run(r3_t_of_the_same_models, 3, w3)
+    if w4 is not None:
+        tracker.run(r4_t_of_modules_in_a_mode, 4, w4)
 
 
 def begin_1_matmul(tracker, call, source):
@@ -258,15 +299,15 @@ def end_3_torch_nn_ReLU_forward(tracker, call, source):
     e = tracker.end_call(call, source)
     if e is None:
         return
-    # calls_passed_over.tspec:33: t.of_first_steps
-    w4 = None
-    if tracker.is_due(e, 4, P3):
+    # calls_passed_over.tspec:40: t.of_first_steps
+    w5 = None
+    if tracker.is_due(e, 5, P3):
         if both(at_most(e.now.ambient('step'), 2), equal(e.now.ambient('phase'), 'train')) is False:
-            tracker.idle(e, 4, P3, ((None,),))
+            tracker.idle(e, 5, P3, ((None,),))
         else:
-            w4 = tracker.close_window(e, 4, P3)
-    if w4 is not None:
-        tracker.run(r4_t_of_first_steps, 4, w4)
+            w5 = tracker.close_window(e, 5, P3)
+    if w5 is not None:
+        tracker.run(r5_t_of_first_steps, 5, w5)
     tracker.leave(e)
 
 
@@ -283,11 +324,14 @@ def pass_0_dropout(tracker, call, source):
     if equal(now.ambient('phase'), 'eval') is not False:
         return False
     tracker.in_forward(call, now)
+    c0 = (now.chosen('module', (('root', True), ('called', True))),)
     w = tracker.passed(call, now, P2)
     # calls_passed_over.tspec:19: t.of_models
-    tracker.idle_passed(w, 2, (now.chosen('module', (('root', True), ('called', True))),))
-    # calls_passed_over.tspec:26: t.of_modules_in_a_mode
-    tracker.run_passed(w, 3, r3_t_of_modules_in_a_mode)
+    tracker.idle_passed(w, 2, c0)
+    # calls_passed_over.tspec:26: t.of_the_same_models
+    tracker.idle_passed(w, 3, c0)
+    # calls_passed_over.tspec:33: t.of_modules_in_a_mode
+    tracker.run_passed(w, 4, r4_t_of_modules_in_a_mode)
     return True
 
 
@@ -315,14 +359,14 @@ def pass_3_torch_nn_ReLU_forward(tracker, call, source):
         rests = both(at_most(now.ambient('step'), 2), equal(now.ambient('phase'), 'train')) is False
         tracker.keep_rest(call, rests)
     if rests:
-        tracker.idle_all(call, source, P3, ((4, ((None,),)),))
+        tracker.idle_all(call, source, P3, ((5, ((None,),)),))
         return True
     now = tracker.instant(source, call.context)
     if both(at_most(now.ambient('step'), 2), equal(now.ambient('phase'), 'train')) is not False:
         return False
     w = tracker.passed(call, now, P3)
-    # calls_passed_over.tspec:33: t.of_first_steps
-    tracker.idle_passed(w, 4, ((None,),))
+    # calls_passed_over.tspec:40: t.of_first_steps
+    tracker.idle_passed(w, 5, ((None,),))
     return True
 
 
@@ -363,10 +407,10 @@ RULES = (
     ),
     RuleRecord(
         number=3,
-        name='t.of_modules_in_a_mode',
+        name='t.of_the_same_models',
         file='calls_passed_over.tspec',
         line=26,
-        text='expect dropout.p == 0',
+        text='expect not dropout.training',
         draft=False,
         kind='before',
         responses=(ActionRecord(action='warn'),),
@@ -374,9 +418,20 @@ RULES = (
     ),
     RuleRecord(
         number=4,
-        name='t.of_first_steps',
+        name='t.of_modules_in_a_mode',
         file='calls_passed_over.tspec',
         line=33,
+        text='expect dropout.p == 0',
+        draft=False,
+        kind='before',
+        responses=(ActionRecord(action='warn'),),
+        when=True,
+    ),
+    RuleRecord(
+        number=5,
+        name='t.of_first_steps',
+        file='calls_passed_over.tspec',
+        line=40,
         text='expect zeros(c.output) < numel(c.output)',
         draft=False,
         kind='calls',
@@ -388,8 +443,9 @@ FUNCTIONS = (
     r0_t_dtypes,
     r1_t_looked_up,
     r2_t_of_models,
-    r3_t_of_modules_in_a_mode,
-    r4_t_of_first_steps,
+    r3_t_of_the_same_models,
+    r4_t_of_modules_in_a_mode,
+    r5_t_of_first_steps,
 )
 JOINTS = {
 }
@@ -415,7 +471,7 @@ PASSES = {
 }
 CALLS = {
     'matmul': ((0, P0), ),
-    'torch.nn.ReLU.forward': ((4, P3), ),
+    'torch.nn.ReLU.forward': ((5, P3), ),
 }
 DEFERRED = {
     'torch.nn.ReLU.forward': (P3, ),

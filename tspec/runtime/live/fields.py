@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -143,7 +144,17 @@ class _FieldAccess:
         if source is None and self.name == "inputs" and not self._parameters.has("inputs"):
             first = int(self._parameters.method)
             return lambda call, namer: _inputs(call[0][first:], call[1])
+        name = self.name if source is None else source[1] if source[0] == "name" else ""
+        if self._parameters.has(name) and name not in ("result", "self"):
+            return partial(self._argument, name)
         return None
+
+    def _argument(self, name: str, call: _Call, namer: Namer) -> Any:
+        """A parameter of the callable."""
+        try:
+            return self._parameters.get(name, call[0], call[1])
+        except KeyError:  # this call leaves it out
+            return self._slow(call, namer)
 
     @property
     def _tells_return(self) -> bool:

@@ -99,6 +99,8 @@ class OptimizerSubjects:
         """Id of a parameter -> its group, and a function that returns the optimizer as long as it
         exists.
         """
+        self._references: dict[str, Ref] = {}
+        """The parameters by name. Each is made once: the field is read at several instants of a step."""
         self._sizes: dict[str, list[int]] = {}
         """Name of an optimizer -> the numbers of parameters of its groups when they were last read.
         """
@@ -210,7 +212,13 @@ class OptimizerSubjects:
     def references(self, tensors: list[torch.Tensor]) -> frozenset[Ref]:
         """The parameters that tensors are; those without a name are left out."""
         names = map(self._models.name_of_parameter, tensors)
-        return frozenset([Ref("parameter", name) for name in names if name is not None])
+        known = self._references
+        return frozenset(
+            [known.get(name) or self._reference(name) for name in names if name is not None]
+        )
+
+    def _reference(self, name: str) -> Ref:
+        return self._references.setdefault(name, Ref("parameter", name))
 
 
 def _sizes(groups: list[dict[str, Any]]) -> list[int]:

@@ -190,7 +190,7 @@ class BufferSubjects:
 
 
 class OptimizerStateSubjects:
-    """Kind `state`: `fc.weight.exp_avg`. Things are triples of parameter, key and tensor.
+    """Kind `state`: `fc.weight.exp_avg`. Things are triples of a parameter's name, key and tensor.
 
     Counters (tensors without dimensions) are left out.
     """
@@ -199,8 +199,8 @@ class OptimizerStateSubjects:
         self._models = models
         self._optimizers = optimizers
 
-    def things(self) -> Mapping[str, tuple[Ref, str, torch.Tensor]]:
-        found: dict[str, tuple[Ref, str, torch.Tensor]] = {}
+    def things(self) -> Mapping[str, tuple[str, str, torch.Tensor]]:
+        found: dict[str, tuple[str, str, torch.Tensor]] = {}
         for optimizer in self._optimizers.things().values():
             held = asked(optimizer, "state")
             if not isinstance(held, Mapping):
@@ -211,18 +211,17 @@ class OptimizerStateSubjects:
                 name = self._models.name_of_parameter(parameter)
                 if name is None:
                     continue
-                owner = Ref("parameter", name)
                 for key, value in values.items():
                     if isinstance(value, torch.Tensor) and value.dim() > 0:
-                        found.setdefault(f"{name}.{key}", (owner, str(key), value))
+                        found.setdefault(f"{name}.{key}", (name, str(key), value))
         return found
 
     def name_of(self, thing: Any) -> str | None:
         return None
 
-    def field(self, name: str, subject: str, thing: tuple[Ref, str, torch.Tensor]) -> Any:
+    def field(self, name: str, subject: str, thing: tuple[str, str, torch.Tensor]) -> Any:
         if name == "data":
             return thing[2]
         if name == "parameter":
-            return thing[0]
+            return Ref("parameter", thing[0])
         return thing[1] if name == "name" else ABSENT
