@@ -216,7 +216,8 @@ class Instants:
         loaders = source.fields("batch", "loader") if "loader" in fields else {}
         tensors = source.fields("batch", "tensors")
         for subject in list(source.subjects("batch"))[-1:]:
-            rows = source.features(tensors.get(subject, ()), FULL)
+            held = tensors.get(subject)
+            rows = source.features(held if isinstance(held, tuple) else (), FULL)
             values: dict[str, Value] = {"tensors": tuple(tensor(row) for row in rows)}
             if subject in loaders:
                 values["loader"] = value_of(loaders[subject])

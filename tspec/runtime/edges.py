@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from tspec.values import Context as Context
+from tspec.values import Datum
 from tspec.values import Location as Location
 from tspec.values import Missing as Missing
 from tspec.values import Ref as Ref
@@ -46,7 +47,7 @@ class WatchedCall:
     begin: int
     """The instant at which it began: each call has its own. 0 for a call that sinks only count."""
     context: Context
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Datum] = field(default_factory=dict)
     end: int | None = None
     error: str | None = None
     location: Location | None = None
@@ -97,18 +98,18 @@ class StateSource(Protocol):
         At a boundary: that of the activity that ended the span.
         """
 
-    def ambient(self, name: str) -> Any:
+    def ambient(self, name: str) -> Datum:
         """Another context value: `loss`, `autocast.enabled`, `cuda.available`."""
 
     def subjects(self, kind: str) -> Sequence[str]:
         """Canonical names of all subjects of the kind, the oldest first."""
 
-    def fields(self, kind: str, name: str) -> Mapping[str, Any]:
+    def fields(self, kind: str, name: str) -> Mapping[str, Datum]:
         """One declared field of all subjects of the kind: subject -> value (tensors as handles)."""
 
     def features(
-        self, tensors: Sequence[Any], names: tuple[str, ...]
-    ) -> Sequence[Mapping[str, Any]]:
+        self, tensors: Sequence[Datum], names: tuple[str, ...]
+    ) -> Sequence[Mapping[str, Datum]]:
         """Features of many tensors at once, in as few device calls as there are dtypes.
 
         Missing handles give Missing for each feature.
@@ -151,7 +152,7 @@ class Past(Protocol):
     def units(self) -> Mapping[tuple[str, str], tuple[int, int]]:
         """(kind, subject) -> (step, epoch) of the subject's first sample."""
 
-    def first(self, kind: str, name: str) -> Mapping[str, Any]:
+    def first(self, kind: str, name: str) -> Mapping[str, Datum]:
         """A declared field of each subject, from the subject's first sample of that field."""
 
     def ever(self, kind: str) -> Sequence[str]:

@@ -135,7 +135,10 @@ def of_difference(source: StateSource, left: Any, right: Any, feature: str) -> A
     difference = left.double() - right.to(left.device).double()
     [row] = source.features([difference], (feature, "numel"))
     if feature == "zeros":
-        return row["zeros"] / row["numel"] if row["numel"] else 0.0
+        zeros, numel = row["zeros"], row["numel"]
+        if not isinstance(zeros, int) or not isinstance(numel, int):
+            return Missing.NOT_RECORDED
+        return zeros / numel if numel else 0.0
     return row[feature]
 
 

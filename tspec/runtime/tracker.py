@@ -496,4 +496,5 @@ def _due(declared: RuleRecord, context: Context) -> bool:
     if declared.every is None:
         return True
     count, unit = declared.every
-    return bool(getattr(context, unit) % count == 0)
+    number = context.value(unit)
+    return isinstance(number, int) and number % count == 0

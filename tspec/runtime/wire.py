@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.joint import PendingInstance
 from tspec.runtime.packets import Packet
 from tspec.runtime.tensors import TensorSample
+from tspec.values import Datum
 
+Json: TypeAlias = Any
+"""What JSON holds: a string, number, bool, None or a list of these. Its form shows where it is read."""
 ITSELF = frozenset((str, int, bool, type(None)))
 
 
@@ -32,7 +35,7 @@ def decode(text: bytes) -> list[Packet]:
 # Packets
 
 
-def _packet(packet: Packet) -> list[Any]:
+def _packet(packet: Packet) -> list[Json]:
     return [
         packet.at,
         packet.finished,
@@ -54,7 +57,7 @@ def _packet(packet: Packet) -> list[Any]:
     ]
 
 
-def _packet_of(found: Sequence[Any]) -> Packet:
+def _packet_of(found: Sequence[Json]) -> Packet:
     at, finished, entries, born, windows, places, groups, *rest = found
     off, failed, held, closed, sync, joined, running = rest
     return Packet(
@@ -75,7 +78,7 @@ def _packet_of(found: Sequence[Any]) -> Packet:
     )
 
 
-def _entry(entry: PendingInstance) -> list[Any]:
+def _entry(entry: PendingInstance) -> list[Json]:
     leaves = entry.leaves
     return [
         entry.rule,
@@ -98,7 +101,7 @@ def _entry(entry: PendingInstance) -> list[Any]:
     ]
 
 
-def _entry_of(found: Sequence[Any]) -> PendingInstance:
+def _entry_of(found: Sequence[Json]) -> PendingInstance:
     rule, rank, group, at, subjects, persistent, passing, leaves, *rest = found
     index, step, call, earlier, cut, no_group, wanted, kinds, choices = rest
     return PendingInstance(
@@ -125,34 +128,33 @@ def _entry_of(found: Sequence[Any]) -> PendingInstance:
 # Values
 
 
-def _values(values: Iterable[Any]) -> list[Any]:
+def _values(values: Iterable[Datum]) -> list[Json]:
     return [value if value.__class__ in ITSELF else _value(value) for value in values]
 
 
-def _values_of(values: Iterable[Any]) -> tuple[Any, ...]:
+def _values_of(values: Iterable[Datum]) -> tuple[Datum, ...]:
     return tuple([value if value.__class__ is not list else _value_of(value) for value in values])
 
 
-def _value(value: Any) -> Any:
+def _value(value: Datum) -> Json:
     """A value for JSON. A value that the language lacks is not recorded."""
-    kind = value.__class__
-    if kind is float:
+    if value.__class__ is float:
         # NaNs have different bits, and JSON keeps none of them.
         return value if value == value else ["f", struct.pack("<d", value).hex()]
-    if kind in ITSELF:
+    if value.__class__ in ITSELF:
         return value
-    if kind is Missing:
+    if value.__class__ is Missing:
         return ["m", value.name]
-    if kind is Ref:
+    if value.__class__ is Ref:
         return ["r", value.kind, value.name]
-    if kind is TensorSample:
-        return ["s", *_pairs(value.features)]
+    if value.__class__ is TensorSample:
+        return ["s", *_pairs(value.features.items())]
     if isinstance(value, (tuple, list)):
         return ["t", *_values(value)]
     if isinstance(value, (frozenset, set)):
         return ["u", *_values(value)]
     if isinstance(value, Mapping):
-        return ["d", *_pairs(value)]
+        return ["d", *_pairs(value.items())]
     for plain in (bool, int, float, str):
         if isinstance(value, plain):
             return _value(plain(value))
@@ -161,21 +163,25 @@ def _value(value: Any) -> Any:
     return ["m", Missing.NOT_RECORDED.name]
 
 
-def _pairs(values: Mapping[Any, Any]) -> Iterable[list[Any]]:
-    return (_values(pair) for pair in values.items())
+def _pairs(pairs: Iterable[tuple[Datum, Datum]]) -> Iterable[list[Json]]:
+    return map(_values, pairs)
 
 
-def _value_of(value: Any) -> Any:
+def _value_of(value: Json) -> Datum:
     if value.__class__ is not list:
         return value
     return _READ[value[0]](value[1:])
 
 
-def _mapping(pairs: Sequence[Any]) -> dict[Any, Any]:
-    return dict(_values_of(pair) for pair in pairs)
+def _mapping(pairs: Sequence[Json]) -> dict[Json, Datum]:
+    found = {}
+    for pair in pairs:
+        key, value = _values_of(pair)
+        found[key] = value
+    return found
 
 
-_READ: Mapping[str, Any] = {
+_READ: Mapping[Json, Callable[[Json], Datum]] = {
     "t": _values_of,
     "u": lambda content: frozenset(_values_of(content)),
     "d": _mapping,

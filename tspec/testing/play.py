@@ -149,7 +149,7 @@ class _RankPlayer:
     def set_context(self, name: str, value: Any) -> None:
         """`phase = eval`, `epoch = 2`, `loss = 0.1`."""
         if name in ("epoch", "microbatch"):
-            if getattr(self.context, name) != value:  # else it is open
+            if self.context.value(name) != value:  # else it is open
                 self.boundary(name, value)
         elif name == "phase":
             self.context = replace(self.context, phase=value)

@@ -41,8 +41,9 @@ def _ambient(expr: rules.Ambient, frame: EvaluationContext) -> Datum:
     moment = frame.moment
     if moment is None:
         return NOT_RECORDED
-    if expr.name in ("step", "epoch", "microbatch", "phase"):
-        return getattr(moment.context, expr.name)
+    of_context = moment.context.value(expr.name)
+    if of_context is not None:
+        return of_context
     if expr.name == STEP_OF_RUN:
         return step_of_run(moment.context.step, frame.local.line.first_step)
     return frame.local.line.value("context", "", expr.name, moment.seq)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tspec.runtime.edges import StateSource
 from tspec.runtime.live.features import local_part
 
 
@@ -31,3 +32,9 @@ def in_shape_of(whole: Tensor, tensor: Tensor) -> Tensor:
     """A flat tensor in the shape of a parameter, if it has as many elements."""
     is_flat = tensor.shape != whole.shape and tensor.numel() == whole.numel()
     return tensor.view_as(whole) if is_flat else tensor
+
+
+def tensors(source: StateSource, kind: str, field: str) -> dict[str, Tensor]:
+    """A field of all subjects of a kind, where it is a tensor."""
+    found = source.fields(kind, field).items()
+    return {subject: value for subject, value in found if isinstance(value, Tensor)}

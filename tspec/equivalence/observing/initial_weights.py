@@ -12,7 +12,7 @@ from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.recording import TensorName
-from tspec.runtime.edges import Missing, StateSource
+from tspec.runtime.edges import StateSource
 
 
 class InitialWeights:
@@ -34,7 +34,9 @@ class InitialWeights:
             return
         first: dict[TensorName, Tensor] = {}
         for name, tensor in found.items():
-            held = None if isinstance(tensor, Missing) else held_here(tensor)
+            if not isinstance(tensor, Tensor):
+                continue
+            held = held_here(tensor)
             if name not in self._known and held is not None:
                 self._known.add(name)
                 self._generate(name, held)

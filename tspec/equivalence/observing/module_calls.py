@@ -52,11 +52,12 @@ class ModuleCalls:
 
     def begins(self, call: WatchedCall) -> None:
         """A module is called."""
-        if not self._is_followed(call):
+        module = _module(call)
+        if module is None or not self._is_followed(call):
             return
         tensors = tensors_of(call.fields.get("inputs"))
         self._perturber.perturb(tensors, call)
-        name = self._recorder.name("outputs", call.fields["module"].name, call)
+        name = self._recorder.name("outputs", module.name, call)
         given = dict(zip(_names(name.name, call), tensors, strict=False))
         known = self.modules.get(name.name)
         if known is None:
@@ -92,8 +93,8 @@ class ModuleCalls:
         If a forward pass is recomputed for the backward pass, the first pass counts if it built a
         graph. A reentrant checkpoint, such as Megatron's, builds none.
         """
-        module, now = call.fields.get("module"), call.context
-        if not isinstance(module, Ref) or not torch.is_grad_enabled():
+        module, now = _module(call), call.context
+        if module is None or not torch.is_grad_enabled():
             return False
         of = TensorName("outputs", module.name, now.step, now.microbatch)
         if is_forward():
@@ -107,13 +108,15 @@ class ModuleCalls:
 
     def _described(self, call: WatchedCall, given: Mapping[str, Tensor]) -> ModuleCall:
         at, parent = call.fields, call.parent
-        while parent is not None and not isinstance(parent.fields.get("module"), Ref):
-            parent = parent.parent
-        written = isinstance(at["file"], str)  # else `forward` is cached, or not written in Python
+        around = None
+        while parent is not None and around is None:
+            around, parent = _module(parent), parent.parent
+        kind, file = at["class"], at["file"]
         return ModuleCall(
-            kind=at["class"],
-            parent="" if parent is None else parent.fields["module"].name,
-            defined=f"{_shown(at['file'])}:{at['line']}" if written else "",
+            kind=kind if isinstance(kind, str) else "",
+            parent="" if around is None else around.name,
+            # If the file is unknown, `forward` is cached, or not written in Python.
+            defined=f"{_shown(file)}:{at['line']}" if isinstance(file, str) else "",
             called=_line(call),
             inputs=tuple(
                 ModuleInput(each, self._held.get(tensor, ()), _is_computed(tensor))
@@ -191,6 +194,12 @@ class ModuleCalls:
 def tensors_of(field: Any) -> list[Any]:
     """The elements of a field of several tensors, or of several names; empty if it is missing."""
     return list(field) if isinstance(field, tuple) else []
+
+
+def _module(call: WatchedCall) -> Ref | None:
+    """The module that is called; None of a call of something else."""
+    module = call.fields.get("module")
+    return module if isinstance(module, Ref) else None
 
 
 def _names(module: str, call: WatchedCall) -> Iterator[str]:

@@ -116,8 +116,9 @@ class Observer:
                 {TensorName(kind, name, step): value for name, value in found.items()}
             )
             for name, value in found.items() if kind == "params" else ():
-                is_sized = self._sizes.are_followed and isinstance(value, Tensor)
-                local = held_here(value) if is_sized else None
+                if not self._sizes.are_followed or not isinstance(value, Tensor):
+                    continue
+                local = held_here(value)
                 if local is not None:
                     self._sizes.is_made(name, step, local)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tspec.equivalence.observing.held import held_here, in_shape_of, placed_as
+from tspec.equivalence.observing.held import held_here, in_shape_of, placed_as, tensors
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
@@ -72,12 +72,12 @@ class Optimizers:
         """
         if "states" not in self._kinds:
             return
-        whole = source.fields("parameter", "data")
+        whole = tensors(source, "parameter", "data")
         models = {copy: name for each in self._copies.values() for copy, name in each.items()}
-        keys, held = source.fields("state", "name"), source.fields("state", "data")
+        keys, held = source.fields("state", "name"), tensors(source, "state", "data")
         found = {}
         for state, parameter in source.fields("state", "parameter").items():
-            if of is None or parameter in of:
+            if isinstance(parameter, Ref) and (of is None or parameter in of):
                 name = models.get(parameter.name, parameter.name)
                 tensor = in_shape_of(whole[name], held[state])
                 found[TensorName("states", f"{name}.{keys[state]}", step)] = tensor
@@ -85,20 +85,19 @@ class Optimizers:
 
     def elsewhere(self, source: StateSource) -> frozenset[str]:
         """The parameters that an optimizer of this rank holds, and that another rank updates."""
-        held = source.fields("optimizer", "parameters")
+        held = _parameters(source)
         named = {each.name for optimizer in self._updates for each in held.get(optimizer.name, ())}
         return frozenset(named.difference(*self._updates.values()))
 
     def _record_gradients(self, source: StateSource, field: str) -> None:
         """The gradients that an update reads, in the parameter's shape where they are all of it."""
-        whole = source.fields("parameter", "data")
-        for name, gradient in source.fields("parameter", field).items():
-            if isinstance(gradient, Tensor):
-                held = in_shape_of(whole[name], placed_as(whole[name], gradient))
-                self._recorder.record(TensorName("param_grads", name, source.context.step), held)
-                local = held_here(held) if self._sizes.are_followed else None
-                if local is not None:
-                    self._sizes.is_made_from(name, local)
+        whole = tensors(source, "parameter", "data")
+        for name, gradient in tensors(source, "parameter", field).items():
+            held = in_shape_of(whole[name], placed_as(whole[name], gradient))
+            self._recorder.record(TensorName("param_grads", name, source.context.step), held)
+            local = held_here(held) if self._sizes.are_followed else None
+            if local is not None:
+                self._sizes.is_made_from(name, local)
 
     def _record_parts(self, source: StateSource) -> None:
         """The elements of each gradient from which this rank updates, if these are not all."""
@@ -107,7 +106,7 @@ class Optimizers:
             part = shards.get(name)
             if not isinstance(part, Tensor):
                 self._recorder.parts[name] = (0, 0)
-            elif part.numel() < tensor.numel():
+            elif isinstance(tensor, Tensor) and part.numel() < tensor.numel():
                 first = int(part.storage_offset() - tensor.storage_offset())
                 self._recorder.parts[name] = (first, first + part.numel())
 
@@ -118,7 +117,7 @@ class Optimizers:
             return
         if optimizer not in self._copies:
             self._copies[optimizer] = _copies(source)  # later Megatron's groups may be gone
-            held = source.fields("optimizer", "parameters")[optimizer.name]
+            held = _parameters(source)[optimizer.name]
             self.record_states(source, 0, held)
 
     def _note_owner(self, call: WatchedCall, source: StateSource) -> None:
@@ -128,7 +127,7 @@ class Optimizers:
         optimizer = call.fields.get("optimizer")
         if not isinstance(optimizer, Ref):
             return
-        held = source.fields("optimizer", "parameters")[optimizer.name]
+        held = _parameters(source)[optimizer.name]
         self._updates[optimizer] = frozenset(each.name for each in held)
         outer = call.parent
         while outer is not None:
@@ -136,6 +135,15 @@ class Optimizers:
             if isinstance(other, Ref) and other != optimizer:
                 self._updates[other] = frozenset()
             outer = outer.parent
+
+
+def _parameters(source: StateSource) -> dict[str, frozenset[Ref]]:
+    """The parameters of each optimizer."""
+    return {
+        optimizer: frozenset(each for each in held if isinstance(each, Ref))
+        for optimizer, held in source.fields("optimizer", "parameters").items()
+        if isinstance(held, frozenset)
+    }
 
 
 def _copies(source: StateSource) -> dict[str, str]:
@@ -147,9 +155,9 @@ def _copies(source: StateSource) -> dict[str, str]:
     places = {
         (held.data_ptr(), held.numel()): name
         for field in ("shard", "main")
-        for name, held in source.fields("parameter", field).items()
-        if isinstance(held, Tensor) and held.numel()
+        for name, held in tensors(source, "parameter", field).items()
+        if held.numel()
     }
-    parameters = source.fields("parameter", "data").items() if places else ()
+    parameters = tensors(source, "parameter", "data").items() if places else ()
     found = ((name, (tensor.data_ptr(), tensor.numel())) for name, tensor in parameters)
     return {name: places[place] for name, place in found if place in places}

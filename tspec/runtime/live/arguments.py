@@ -111,8 +111,9 @@ def input_names(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     named = _by_position(module.forward) if args else ()
     found = []
     for first, second, *more in keys_of_tensors((args, kwargs)):
-        is_named = first == 0 and second < len(named)
-        found.append(".".join(map(str, (named[second] if is_named else second, *more))))
+        if first == 0 and isinstance(second, int) and second < len(named):
+            second = named[second]
+        found.append(".".join(map(str, (second, *more))))
     return tuple(found)
 
 

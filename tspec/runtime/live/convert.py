@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 
@@ -19,23 +19,26 @@ from tspec.runtime.edges import Missing, Ref, UnresolvedRef
 from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.watch import TypeTree
+from tspec.values import Datum
 
-Converter = Callable[[Any, "Namer"], Any]
+Key: TypeAlias = object
+"""A key, an index or the name of a field, by which a container holds a value."""
+Converter = Callable[[object, "Namer"], Datum]
 
 
 class Namer(Protocol):
     """Provides the names of subjects and the ranks of groups."""
 
-    functions: Mapping[str, Callable[..., Any]]
+    functions: Mapping[str, Callable[..., object]]
 
-    def reference(self, kind: str, thing: Any) -> Ref | None:
+    def reference(self, kind: str, thing: object) -> Ref | None:
         """The subject that an object is, or None if it is none."""
 
-    def ranks_of(self, group: Any) -> tuple[int, ...] | None:
+    def ranks_of(self, group: object) -> tuple[int, ...] | None:
         """The ranks of a process group or of an axis by name; None is the whole world."""
 
 
-def convert(value: Any, kind: TypeTree, namer: Namer) -> Any:
+def convert(value: object, kind: TypeTree, namer: Namer) -> Datum:
     """Convert a value to a type.
 
     Missing.ABSENT for None, Missing.NOT_RECORDED for a value that does not fit.
@@ -53,7 +56,7 @@ def converter(kind: TypeTree) -> Converter:
         return _group
     inner = _inner(kind)
 
-    def convert_one(value: Any, namer: Namer) -> Any:
+    def convert_one(value: object, namer: Namer) -> Datum:
         if value is None:
             return Missing.ABSENT
         return value if isinstance(value, Missing) else inner(value, namer)
@@ -78,17 +81,20 @@ def _inner(kind: TypeTree) -> Converter:
 
 
 def _collection(
-    items: Sequence[Any] | Missing, make: Callable[[list[Any]], Any], item: Converter, namer: Namer
-) -> Any:
+    items: Sequence[object] | Missing,
+    make: Callable[[list[Datum]], Datum],
+    item: Converter,
+    namer: Namer,
+) -> Datum:
     return items if isinstance(items, Missing) else make([item(each, namer) for each in items])
 
 
-def _group(value: Any, namer: Namer) -> Any:
+def _group(value: object, namer: Namer) -> Datum:
     ranks = namer.ranks_of(value)
     return Missing.NOT_RECORDED if ranks is None else ranks
 
 
-def _reference(value: Any, kind: str, namer: Namer) -> Any:
+def _reference(value: object, kind: str, namer: Namer) -> Datum:
     found = value if isinstance(value, Ref) else namer.reference(kind, value)
     if found is not None:
         return found
@@ -106,7 +112,7 @@ ITEMS = 65_536
 """A list or set of more values is not recorded."""
 
 
-def tensors_in(value: Any, limit: int = 64) -> list[torch.Tensor]:
+def tensors_in(value: object, limit: int = 64) -> list[torch.Tensor]:
     """The tensors in nested lists, tuples, dicts and dataclasses, in order, at most `limit`.
 
     Looks at the first `VISITED` values, `DEPTH` containers deep. A container that holds itself is
@@ -117,15 +123,15 @@ def tensors_in(value: Any, limit: int = 64) -> list[torch.Tensor]:
     return list(islice(_tensors(value, []), limit))
 
 
-def keys_of_tensors(value: Any, limit: int = 64) -> list[tuple[Any, ...]]:
+def keys_of_tensors(value: object, limit: int = 64) -> list[tuple[Key, ...]]:
     """The path to each tensor of `tensors_in`: keys, indices and fields, from the outside in. At
     most `limit` paths.
     """
-    keys: list[Any] = []
+    keys: list[Key] = []
     return [tuple(keys) for _ in islice(_tensors(value, keys), limit)]
 
 
-def _tensors(value: Any, keys: list[Any]) -> Iterator[torch.Tensor]:
+def _tensors(value: object, keys: list[Key]) -> Iterator[torch.Tensor]:
     """The tensors; `keys` lead to the one that was yielded last."""
     if isinstance(value, torch.Tensor):
         yield value
@@ -158,7 +164,7 @@ def _tensors(value: Any, keys: list[Any]) -> Iterator[torch.Tensor]:
 _END = object()
 
 
-def _held_in(value: Any) -> Iterator[tuple[Any, Any]] | None:
+def _held_in(value: object) -> Iterator[tuple[Key, object]] | None:
     """The items of a container, by key; None if `value` is no container."""
     if isinstance(value, (str, bytes, int, float)) or value is None:
         return None
@@ -172,7 +178,7 @@ def _held_in(value: Any) -> Iterator[tuple[Any, Any]] | None:
     return None
 
 
-def _items(value: Any) -> Sequence[Any] | Missing:
+def _items(value: object) -> Sequence[object] | Missing:
     """The items of a collection; not recorded of iterators, which would be used up, and of very long ones."""
     if isinstance(value, torch.Tensor):
         local = local_part(value)
@@ -188,7 +194,7 @@ def _items(value: Any) -> Sequence[Any] | Missing:
     return list(held)
 
 
-def _map(value: Any, held: Converter, namer: Namer) -> Any:
+def _map(value: object, held: Converter, namer: Namer) -> Datum:
     if not isinstance(value, Mapping):
         return Missing.NOT_RECORDED
     found = {}
@@ -199,15 +205,17 @@ def _map(value: Any, held: Converter, namer: Namer) -> Any:
     return found
 
 
-def _tensor(value: Any) -> Any:
+def _tensor(value: object) -> Datum:
     if isinstance(value, torch.Tensor):
         return value
     inside = tensors_in(value, limit=1)
     return inside[0] if inside else Missing.NOT_RECORDED
 
 
-def _number(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def number(value: Any) -> Any:
+def _number(make: Callable[[Any], Datum]) -> Callable[[object], Datum]:
+    """The number of a class that a value is. The class takes any object, and may raise."""
+
+    def number(value: object) -> Datum:
         if isinstance(value, torch.Tensor):
             value = one_number(value)
         return value if isinstance(value, Missing) else make(value)
@@ -223,7 +231,7 @@ def one_number(tensor: torch.Tensor) -> bool | int | float | complex | Missing:
     return Missing.NOT_RECORDED if local is None or local.numel() != 1 else local.item()
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Datum:
     if isinstance(value, (torch.dtype, torch.device)):
         return str(value).removeprefix("torch.")
     if isinstance(value, str):
@@ -240,7 +248,7 @@ def _plain_text(value: str) -> str:
     return str.encode(value, "utf-8", "backslashreplace").decode()
 
 
-def _shape(value: Any) -> Any:
+def _shape(value: object) -> Datum:
     sizes = value.shape if isinstance(value, torch.Tensor) else value
     if not isinstance(sizes, (list, tuple)) or len(sizes) > ITEMS:
         return Missing.NOT_RECORDED
@@ -258,7 +266,7 @@ def _built_in(value: bool | int | float | str) -> bool | int | float | str:
     return int.__int__(value) if isinstance(value, int) else float.__float__(value)
 
 
-def scalar(value: Any) -> Any:
+def scalar(value: object) -> Datum:
     """A bool, int, float or string (also of numpy, and short lists of them); else not recorded."""
     try:
         return _scalar(value, 3)
@@ -266,7 +274,7 @@ def scalar(value: Any) -> Any:
         return Missing.NOT_RECORDED
 
 
-def _scalar(value: Any, depth: int) -> Any:
+def _scalar(value: object, depth: int) -> Datum:
     if value is None:
         return Missing.ABSENT
     if isinstance(value, (bool, int, float, str)):
@@ -287,7 +295,7 @@ def _scalar(value: Any, depth: int) -> Any:
     return Missing.NOT_RECORDED
 
 
-_SIMPLE: Mapping[str, Callable[[Any], Any]] = {
+_SIMPLE: Mapping[str, Callable[[object], Datum]] = {
     "bool": _number(bool),
     "int": _number(int),
     "float": _number(float),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import compress
-from typing import Any
+from types import ModuleType
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
@@ -19,6 +19,7 @@ from tspec.builtin.features import FEATURES, OF_ELEMENTS
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.digest import digests
 from tspec.runtime.live.placed import ORDINARY, is_partial, local
+from tspec.values import Datum
 
 
 @cache
@@ -26,7 +27,7 @@ def _text(kind: torch.dtype | torch.device | torch.layout) -> str:
     return str(kind).removeprefix("torch.")
 
 
-PLAIN: Mapping[str, Callable[[torch.Tensor], Any]] = {
+PLAIN: Mapping[str, Callable[[torch.Tensor], Datum]] = {
     "numel": lambda t: Missing.NOT_RECORDED if t.is_nested else local(t).numel(),
     "shape": lambda t: Missing.NOT_RECORDED if t.is_nested else tuple(local(t).shape),
     "dtype": lambda t: _text(t.dtype),
@@ -70,7 +71,7 @@ def memory_format(tensor: torch.Tensor) -> str | Missing:
     return "strided"
 
 
-def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any]]:
+def features(tensors: Sequence[Datum], names: Sequence[str]) -> list[dict[str, Datum]]:
     """The features of these names for each tensor. A handle that is Missing gives that value for
     each name.
 
@@ -78,7 +79,7 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
     zeros, `digest` is a signed 64-bit int. A tensor that cannot be read (on the meta device, or
     lazy) is not recorded.
     """
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, Datum]] = []
     readable: dict[tuple[torch.device, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
     wanted, plain = _split(tuple(names))
     if not wanted:
@@ -101,7 +102,7 @@ def features(tensors: Sequence[Any], names: Sequence[str]) -> list[dict[str, Any
     return found
 
 
-_Plain = tuple[tuple[str, Callable[[torch.Tensor], Any]], ...]
+_Plain = tuple[tuple[str, Callable[[torch.Tensor], Datum]], ...]
 
 
 @cache
@@ -111,7 +112,7 @@ def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], _Plain]:
     return tuple(name for name in names if name in OF_ELEMENTS), plain
 
 
-def _plain_row(tensor: Any, names: Sequence[str], plain: _Plain) -> dict[str, Any]:
+def _plain_row(tensor: Datum, names: Sequence[str], plain: _Plain) -> dict[str, Datum]:
     if isinstance(tensor, torch.Tensor) and not isinstance(tensor, UninitializedTensorMixin):
         return {name: function(tensor) for name, function in plain}
     missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
@@ -147,10 +148,10 @@ def _dispatches(kind: type[torch.Tensor]) -> bool:
 
 
 def _read(
-    group: Sequence[tuple[int, torch.Tensor]], wanted: Sequence[str], found: list[dict[str, Any]]
+    group: Sequence[tuple[int, torch.Tensor]], wanted: Sequence[str], found: list[dict[str, Datum]]
 ) -> None:
     tensors = [tensor for _, tensor in group]
-    columns: dict[str, Sequence[Any]] = {}
+    columns: dict[str, Sequence[Datum]] = {}
     if "digest" in wanted:
         columns["digest"] = digests(tensors).tolist()
     if "zeros" in wanted:
@@ -203,18 +204,17 @@ def _real(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [t.double() for t in tensors]
 
 
-def _numbers(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
+def _numbers(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str, Sequence[Datum]]:
+    columns: dict[str, Sequence[Datum]] = {}
     names = set(wanted)
     if names & {"norm", "finite"}:
-        columns["norm"] = _norms(tensors)
-        columns["finite"] = [math.isfinite(norm) for norm in columns["norm"]]
-        _second_look(tensors, columns)
+        columns["norm"], columns["finite"] = _norms_and_finite(tensors)
     if names & {"sum", "mean"}:
-        columns["sum"] = _sums(tensors)
+        sums = _sums(tensors)
+        columns["sum"] = sums
         columns["mean"] = [
             total / t.numel() if t.numel() else math.nan
-            for t, total in zip(tensors, columns["sum"], strict=True)
+            for t, total in zip(tensors, sums, strict=True)
         ]
     if "std" in names:
         columns["std"] = [_std(t) for t in tensors]
@@ -260,13 +260,16 @@ def _rows(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return flat[: count * CHUNK].view(count, CHUNK), flat[count * CHUNK :]
 
 
-def _second_look(tensors: Sequence[torch.Tensor], columns: dict[str, list[Any]]) -> None:
-    """A norm may overflow where every element is finite."""
+def _norms_and_finite(tensors: Sequence[torch.Tensor]) -> tuple[list[float], list[bool]]:
+    """Norms, and whether all elements are finite. A norm may overflow where every element is finite."""
+    norms = _norms(tensors)
+    finite = [math.isfinite(norm) for norm in norms]
     for index, tensor in enumerate(tensors):
-        if not columns["finite"][index]:
-            columns["finite"][index] = bool(torch.isfinite(tensor).all())
-            if columns["finite"][index]:
-                columns["norm"][index] = float(torch.linalg.vector_norm(tensor.double()))
+        if not finite[index]:
+            finite[index] = bool(torch.isfinite(tensor).all())
+            if finite[index]:
+                norms[index] = float(torch.linalg.vector_norm(tensor.double()))
+    return norms, finite
 
 
 def _sums(tensors: Sequence[torch.Tensor]) -> list[float]:
@@ -285,9 +288,11 @@ def _std(tensor: torch.Tensor) -> float:
     return float(torch.std(tensor.double(), correction=0)) if tensor.numel() else math.nan
 
 
-def _each(live: Callable[[Any, Any], torch.Tensor], tensors: Sequence[torch.Tensor]) -> list[Any]:
+def _each(
+    live: Callable[[ModuleType, torch.Tensor], torch.Tensor], tensors: Sequence[torch.Tensor]
+) -> list[Datum]:
     """A feature that its row computes; of no elements NaN if it is a float."""
-    found: list[Any] = torch.stack([live(torch, tensor) for tensor in tensors]).tolist()
+    found: list[Datum] = torch.stack([live(torch, tensor) for tensor in tensors]).tolist()
     return found
 
 

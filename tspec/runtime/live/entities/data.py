@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,28 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED, UNKNOWN, asked
 from tspec.runtime.live.numbered import NumberedObjects
+from tspec.values import Datum
 
 
 @dataclass(frozen=True, slots=True)
 class LoaderFacts:
     """Facts that a loader tells about itself."""
 
-    batch_size: Any
-    length: Any
-    samples: Any
-    weights: Any
+    batch_size: Datum
+    length: Datum
+    samples: Datum
+    weights: Datum
     shuffled: bool
+
+
+_FACTS: Mapping[str, Callable[[LoaderFacts], Datum]] = {
+    "batch_size": lambda facts: facts.batch_size,
+    "length": lambda facts: facts.length,
+    "samples": lambda facts: facts.samples,
+    "weights": lambda facts: facts.weights,
+    "shuffled": lambda facts: facts.shuffled,
+}
+"""Field of a loader -> the fact that it is."""
 
 
 class LoaderSubjects:
@@ -64,7 +75,8 @@ class LoaderSubjects:
         if name == "trained_on":
             return number in self.trained_on
         known = loader if isinstance(loader, LoaderFacts) else loader_facts(loader)
-        return getattr(known, name, UNKNOWN)
+        fact = _FACTS.get(name)
+        return UNKNOWN if fact is None else fact(known)
 
 
 def loader_facts(loader: Any) -> LoaderFacts:
