@@ -1,4 +1,4 @@
-"""A model on two ranks with activation checkpointing, or compiled; `--fault` puts one bug into it.
+"""A model on two ranks with activation checkpointing, compiled, or under `FullyShardedDataParallel`; `--fault` puts one bug into it.
 
 On one rank it is plain: `--engine` counts on several only.
 """
@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-ENGINES = ("checkpoint", "reentrant", "wrapper", "model", "blocks")
-FAULTS = ("random_state", "buffer", "backward", "constant")
+COMPILED = ("model", "blocks", "inductor")
+ENGINES = ("checkpoint", "reentrant", "wrapper", *COMPILED, "fsdp")
+FAULTS = ("random_state", "buffer", "backward", "constant", "divided_twice")
 BATCH, FAULTY = 16, "1"
 
 
@@ -107,15 +108,36 @@ def parallel(model: Model, engine: str, fault: str) -> nn.Module:
             keeps = fault != "random_state" or number != FAULTY
             wrapped = wrappers.checkpoint_wrapper(each, preserve_rng_state=keeps)
             model.blocks[number] = wrapped
-    if engine in ("model", "blocks"):
+    if engine in COMPILED:
         for each in model.blocks.values():
             factor = 1.0 if fault == "backward" and each is block else 2.0
             each.activation = partial(squared_relu, factor=factor)
-    if engine == "blocks":
+    if engine == "inductor":
+        import torch._inductor.config as inductor
+
+        inductor.compile_threads = 1  # no pool of processes in each rank
+    if engine in ("blocks", "inductor"):
         for each in model.blocks.values():
-            each.compile(backend="aot_eager")
+            each.compile(backend="aot_eager" if engine == "blocks" else engine)
+    if engine == "fsdp":
+        return sharded(model, fault)
     replicated = nn.parallel.DistributedDataParallel(model)
     return compiled(replicated) if engine == "model" else replicated
+
+
+def sharded(model: Model, fault: str) -> nn.Module:
+    """Flat parameters, of which each rank has a half. With `divided_twice` the gradients of one block are halved again."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    cpu = torch.device("cpu")
+    policy = ModuleWrapPolicy({type(model.blocks[FAULTY])})
+    whole = FullyShardedDataParallel(
+        model, auto_wrap_policy=policy, use_orig_params=True, device_id=cpu
+    )
+    if fault == "divided_twice":
+        whole.module.blocks[FAULTY]._gradient_postdivide_factor *= 2
+    return whole
 
 
 def main() -> None:
@@ -125,7 +147,8 @@ def main() -> None:
     parser.add_argument("--fault", default="", choices=("", *FAULTS))
     options = parser.parse_args()
     dtype, engine = getattr(torch, options.dtype), options.engine
-    compiles = engine in ("model", "blocks")
+    compiles = engine in COMPILED
+    torch.manual_seed(0)
     made = Scheduled if compiles else partial(Checkpointed, engine if RANKS > 1 else "wrapper")
     inner = model = Model(made).to(dtype)
     if RANKS > 1:

@@ -164,6 +164,20 @@ ENGINES = (
         ),
     ),
     (
+        *("blocks_are_compiled", "inductor"),
+        (
+            ("", NOTHING),
+            ("backward", "output_grads blocks.0, step 1", "alone: blocks.1: "),
+        ),
+    ),
+    (
+        *("shards_are_flat", "fsdp"),
+        (
+            ("", NOTHING),
+            ("divided_twice", "outputs blocks.1.", "alone: blocks.1.fc2: "),
+        ),
+    ),
+    (
         *("model_is_compiled", "model"),
         (
             ("", NOTHING),

@@ -31,7 +31,7 @@ ALL = (
     *("states", "first_weights", "data_parallel", "low_precision --precision float16"),
     *("low_precision --precision float8", "context_parallel --dtype", "context_parallel 4 ranks"),
     *(f"engines --engine {each}" for each in ("checkpoint", "reentrant", "wrapper")),
-    *(f"engines --engine {each}" for each in ("blocks", "model")),
+    *(f"engines --engine {each}" for each in ("blocks", "inductor", "model", "fsdp")),
     *(f"pipelined --schedule {each} --dtype" for each in ("GPipe", "1F1B")),
     "pipelined --schedule 1F1B --gradients",
     *("seq2seq --dtype", "sequence_parallel --dtype"),
