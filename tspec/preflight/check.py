@@ -5,17 +5,18 @@ layout needs.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tspec.layout.conditions import is_true
 from tspec.layout.places import placement_of
-from tspec.layout.ranks import coordinates_of, factorisations
+from tspec.layout.ranks import coordinates, coordinates_of, factorisations, rank_at
 from tspec.layout.replicas import spread
 from tspec.layout.rows import groups
 from tspec.layout.shards import UnevenShards, shard, stage_on
 from tspec.layout.sizes import Sizes, UnknownSize
 from tspec.layout.text import indices_text
+from tspec.preflight.experts import joined, placed_name
 from tspec.preflight.facts import (
     Activation,
     Collective,
@@ -51,10 +52,11 @@ def problems(
     """The deviations of each rank from the layout."""
     found: list[Problem] = []
     for facts in ranks:
-        for parameter in facts.parameters:
-            said = _parameter(layout, sizes, facts, parameter)
+        whole = replace(facts, parameters=joined(facts.parameters))
+        for parameter in whole.parameters:
+            said = _parameter(layout, sizes, whole, parameter)
             found += [Problem(facts.rank, parameter.name, said)] if said else []
-        found += _lacking(layout, sizes, facts)
+        found += _lacking(layout, sizes, whole)
         found += _activations(layout, sizes, facts)
         if facts.updated:
             sums = _Sums(layout, facts)
@@ -283,17 +285,23 @@ class _Sums:
 def _gradients(
     layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums
 ) -> Iterator[Problem]:
-    """Problems of gradients that are not summed over an axis that shards the data, or are summed
-    twice.
+    """Problems of gradients that are not summed over an axis that shards the data, are summed
+    twice, or are summed over an axis on which ranks hold other pieces.
     """
     batch, seq = data_axes(layout, sizes)
     for parameter in facts.parameters:
-        place = placement_of(layout, "param", parameter.name, sizes.known)
+        place = placement_of(layout, "param", placed_name(parameter), sizes.known)
         if place is None:
             continue
-        mine = {axis for axis, _ in spread(layout, place).axes or ()}
+        axes = spread(layout, place).axes or ()
+        mine = {axis for axis, _ in axes}
         cut = {split.axis for split in splits(place.shape)}
-        for axis in sorted((batch | (seq - cut)) & mine):
+        regrouped = {
+            axis
+            for axis in mine - cut - {name for name, _ in layout.mesh.axes}
+            if _cuts_data(layout, axes, axis, facts.rank, batch | seq)
+        }
+        for axis in sorted(((batch | (seq - cut)) & mine) | regrouped):
             by = [each for each in sums.of_gradients(axis) if each.parameter == parameter.name]
             if not by and not _by_torch(parameter, axis, layout, sums):
                 said = f"its gradient is not added up over `{axis}`, which cuts the data"
@@ -302,6 +310,28 @@ def _gradients(
                 ways = " and ".join(dict.fromkeys(each.by for each in by))
                 said = f"its gradient is added up over `{axis}` more than once, by {ways}"
                 yield Problem(facts.rank, parameter.name, said)
+        for axis in sorted(cut):
+            by = [each for each in sums.of_gradients(axis) if each.parameter == parameter.name]
+            if any(_gives_all(each.by) for each in by):
+                said = f"its gradient is added up over `{axis}`, which cuts the parameter"
+                yield Problem(facts.rank, parameter.name, said)
+
+
+def _cuts_data(
+    layout: LayoutDeclaration, axes: Axes, axis: str, rank: int, data: frozenset[str]
+) -> bool:
+    """True if the ranks along an axis of a factorisation differ on an axis that cuts the data."""
+    mine = coordinates_of(layout.mesh, rank)
+    along = (
+        coordinates_of(layout.mesh, rank_at(axes, {**coordinates(axes, rank), axis: place}))
+        for place in range(dict(axes)[axis])
+    )
+    return any(at[name] != mine[name] for at in along for name in data)
+
+
+def _gives_all(op: str) -> bool:
+    """True if each rank gets the full sum, and not its piece of it."""
+    return adds_up(op) and "scatter" not in op
 
 
 def _by_torch(parameter: TensorFacts, axis: str, layout: LayoutDeclaration, sums: _Sums) -> bool:
