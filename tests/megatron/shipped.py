@@ -55,11 +55,13 @@ def of_the_job(name: str, job: Layout) -> LayoutDeclaration:
         if isinstance(place.shape, Shape)
     )
     groups = job.kv or HEADS
-    heads = {"groups": groups, "q_per_group": HEADS // groups}
+    of_job = {"groups": groups, "q_per_group": HEADS // groups}
+    if job.experts:
+        of_job["experts"] = job.experts
     return replace(
         layout,
         mesh=mesh,
-        dims=DimsDeclaration(name, "t", tuple((SIZES | heads).items())),
+        dims=DimsDeclaration(name, "t", tuple((SIZES | of_job).items())),
         placements=places,
         ties=() if job.untied else (Tie(EMBEDDING, "output_layer.weight"),),
         stages=tuple(stages(job)),
