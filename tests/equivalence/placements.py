@@ -1,5 +1,9 @@
 """A model cut by torch itself: `fully_shard`, or a plan of DTensor placements with `--plan`; `--sum` is a fault.
 
+With `--accumulate` a step has two micro-batches, and `fully_shard` reduces after the second one; the faults are `--never`, where it
+does not, and `--cleared`, where it reduces after each and the gradients before it are cleared. (A clear leaves what is summed
+and not yet reduced.)
+
 With `--uneven` the ranks have parts of different lengths.
 
 With `--rows` and a plan a norm has some rows on each rank, so that its gradient is a sum that the ranks owe; the fault `--part` leaves
@@ -26,6 +30,7 @@ from torch.distributed.tensor.parallel import (
 
 RANKS, RANK = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
 CLASSES = 3 if "--uneven" in sys.argv else 4
+PASSES = 2 if "--accumulate" in sys.argv else 1
 
 
 class Model(nn.Module):
@@ -60,7 +65,15 @@ batches = torch.Generator().manual_seed(0)
 for _ in range(3):
     x, y = torch.randn(16, 8, generator=batches), torch.randn(16, CLASSES, generator=batches)
     optimizer.zero_grad()
-    nn.functional.mse_loss(model(x.chunk(parts)[part]), y.chunk(parts)[part]).backward()
+    for number, (some, wanted) in enumerate(zip(x.chunk(PASSES), y.chunk(PASSES), strict=True), 1):
+        if RANKS > 1 and PASSES > 1:
+            cleared = "--cleared" in sys.argv
+            last = number == PASSES and "--never" not in sys.argv
+            model.set_requires_gradient_sync(last or cleared)
+            if cleared:
+                optimizer.zero_grad()
+        some, wanted = some.chunk(parts)[part], wanted.chunk(parts)[part]
+        (nn.functional.mse_loss(model(some), wanted) / PASSES).backward()
     if RANKS > 1 and "--sum" in sys.argv:  # gradients are added up where they are to be averaged
         for parameter in model.parameters():
             parameter.grad.mul_(RANKS)

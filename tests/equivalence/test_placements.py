@@ -25,17 +25,20 @@ def judged(folder: Path, name: str, *options: str) -> Outcome:
 @pytest.mark.slow
 @pytest.mark.gloo
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "options", "tensors"),
     [
-        ("fully_sharded", ()),
-        ("unevenly_sharded", ("--uneven",)),
-        ("tensor_parallel", ("--plan",)),
+        ("fully_sharded", (), 15),
+        ("fully_sharded_in_two_passes", ("--accumulate",), 22),
+        ("unevenly_sharded", ("--uneven",), 15),
+        ("tensor_parallel", ("--plan",), 15),
     ],
 )
-def test_clean_jobs_are_silent(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
+def test_clean_jobs_are_silent(
+    name: str, options: tuple[str, ...], tensors: int, tmp_path: Path
+) -> None:
     found = judged(tmp_path, name, *options)
     assert (found.wrong, found.faults, found.unplaced) == ((), (), ())
-    assert len(found.comparisons) == 15
+    assert len(found.comparisons) == tensors
 
 
 @pytest.mark.gloo
@@ -52,6 +55,16 @@ def test_a_gradient_that_is_a_sum_that_ranks_owe_is_added_up(
     assert len(found.comparisons) == 21
     named = {f"{each.name.kind} {each.name.name}" for each in (*found.wrong, *found.faults)}
     assert named == ({"param_grads norm.weight", "params norm.weight"} if fault else set())
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize("fault", ["--never", "--cleared"])
+def test_gradients_of_an_accumulation_that_are_lost(fault: str, tmp_path: Path) -> None:
+    """`fully_shard` never reduces them, or those of the first micro-batch are cleared."""
+    found = judged(tmp_path, "fully_sharded_in_two_passes", "--accumulate", fault)
+    named = {f"{each.name.kind} {each.name.name}" for each in (*found.wrong, *found.faults)}
+    assert {"param_grads fc1.weight", "params fc1.weight"} <= named
 
 
 @pytest.mark.slow

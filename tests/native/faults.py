@@ -210,6 +210,12 @@ FAULTS = (
         ("--steps", "12"),
     ),
     Fault(
+        "sharded accumulate",
+        "cleared",
+        "Each micro-batch reduces its gradients, and those before it are cleared.",
+        ALIKE,
+    ),
+    Fault(
         "sharded clip",
         "clipped_by_part",
         "Each rank clips by the norm of its own parts.",

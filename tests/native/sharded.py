@@ -39,6 +39,7 @@ KINDS = (
 )
 BUGS = (
     "unsynced",
+    "cleared",
     "clipped_by_part",
     "part_changed",
     "replicas_forgotten",
@@ -120,6 +121,9 @@ def work(args):
             parts = list(zip(images.chunk(pieces), labels.chunk(pieces), strict=True))
             for i, (some, their_labels) in enumerate(parts):
                 last = i == len(parts) - 1 and bug != "unsynced"
+                if bug == "cleared":  # each pass reduces: what is summed unreduced is not cleared
+                    optimizer.zero_grad()
+                    last = True
                 if kind == "accumulate":
                     model.set_requires_gradient_sync(last)
                 apart = kind == "flat_accumulate" and not last

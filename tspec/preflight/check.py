@@ -286,7 +286,7 @@ def _gradients(
     layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts, sums: _Sums
 ) -> Iterator[Problem]:
     """Problems of gradients that are not summed over an axis that shards the data, are summed
-    twice, or are summed over an axis on which ranks hold other pieces.
+    twice, or are summed over an axis on which ranks hold other shards.
     """
     batch, seq = data_axes(layout, sizes)
     for parameter in facts.parameters:
@@ -330,7 +330,7 @@ def _cuts_data(
 
 
 def _gives_all(op: str) -> bool:
-    """True if each rank gets the full sum, and not its piece of it."""
+    """True if each rank gets the full sum, and not its shard of it."""
     return adds_up(op) and "scatter" not in op
 
 
