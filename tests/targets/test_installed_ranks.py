@@ -71,6 +71,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_first_rank_says_for_all_what_was_found(folder: Path) -> None:
     first, second = ranks(folder)
     assert "checks.gradients_are_cleared (checks.tspec:8): violated in 6 of 6 decided" in first
+    assert "\n  step 2, rank 0: no call of `optimizer.zero_grad`\n" in first
     assert "tspec: 1 rule: 1 violated, 0 held. 8 instances, 6 decided.\n" in first
     assert "decided" not in second
     assert (first + second).count("no optimizer was seen") == 1

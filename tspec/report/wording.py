@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from tspec.builtin.actions import DEFAULT
 from tspec.report.collect import Symptom
 from tspec.resolve.program import rules
+from tspec.resolve.program.failures import event_words, failure
 from tspec.resolve.program.types import Entity, innermost
-from tspec.source import NOWHERE, Span
 from tspec.values import about_shards
 
 
@@ -36,21 +35,10 @@ def _expected(symptom: Symptom) -> str:
     if found.reason:
         read = ", ".join(f"{name} = {value}" for name, value in found.values.items())
         return f"{found.reason} ({read})" if read else found.reason
-    match symptom.rule.expect:
-        case rules.Contains(event=event):
-            return f"no call of {_event(event)}{_in_window(symptom.rule, found.step)}"
-        case rules.Ordered(events=(first, second), edge="before"):
-            return f"{_event(second)} without {_event(first)} before it{_values(found.values)}"
-        case rules.Ordered(events=events):
-            order = f" {symptom.rule.expect.edge} ".join(map(_event, events))
-            return f"expected {order}, which was not the order{_values(found.values)}"
-        case rules.OnlyDuring(events=events, change=change) as claim:
-            what = _text(symptom.rule, claim.subject.span) or "it"
-            verb = "changed" if change else "happened"
-            return f"{what} {verb} outside of {' and '.join(map(_event, events))}{_values(found.values)}"
-        case rules.Holds(condition=condition):
-            text = _text(symptom.rule, condition.span) or "the condition"
-            return f"expected {text}{_values(found.values)}"
+    said = failure(symptom.rule)
+    if isinstance(symptom.rule.expect, rules.Contains):
+        return said + _in_window(symptom.rule, found.step)
+    return said + _values(found.values)
 
 
 def action(rule: rules.Rule) -> str:
@@ -88,17 +76,13 @@ def _response(response: rules.Response) -> str:
     return response.action
 
 
-def _event(event: rules.EventPattern) -> str:
-    return " or ".join(f"`{name}`" for name in event.events)
-
-
 def _in_window(rule: rules.Rule, step: int) -> str:
     if rule.window.span == "step":
         return f" in step {step}"
     if rule.window.span is not None:
         return f" in the {rule.window.span} that ended at step {step}"
     if rule.window.event is not None:
-        return f" in {_event(rule.window.event)} of step {step}"
+        return f" in {event_words(rule.window.event)} of step {step}"
     return f" in step {step}"
 
 
@@ -106,7 +90,3 @@ def _values(values: Mapping[str, str]) -> str:
     if not values:
         return ""
     return ", but " + ", ".join(f"{name} = {value}" for name, value in values.items())
-
-
-def _text(rule: rules.Rule, span: Span) -> str:
-    return "" if span == NOWHERE else re.sub(r"\s+", " ", rule.source.slice(span)).strip()

@@ -59,8 +59,8 @@ class CheckerOptions:
     Joint decisions are observed on one of their ranks.
     """
     sync: SyncPolicy | None = None
-    tell: Callable[[str], None] = say
-    """Takes a line for a person: a finding, or the summary of the job."""
+    tell: Callable[..., None] = say
+    """Takes a line for a person, a finding or one of the summary, and lines of details below it."""
     warn: Callable[[str], None] = warn
     """Takes a diagnostic: something to know that is no finding."""
 
@@ -96,8 +96,8 @@ class Checker:
             warn=options.warn,
         )
         self._delivery = Delivery(secrets.token_hex(8) if options.one_summary else options.nodes)
-        self._of_others: list[dict[str, dict[str, int]]] = []
-        """The counts of the other ranks; filled on the first rank only."""
+        self._of_others: list[dict[str, dict[str, Any]]] = []
+        """The totals of the other ranks; filled on the first rank only."""
         self._is_said = False
         """The first rank prints this rank's counts."""
         self.rank = 0
@@ -273,16 +273,16 @@ class Checker:
         """
         if self.silent or self._is_said or (self.rank and not self.findings.counts):
             return
-        tallies = [
-            (
-                rule.declared,
-                added(each[rule.declared.name] for each in (self._totals(), *self._of_others)),
-            )
-            for rule in self.rules
-        ]
+        totals = (self._totals(), *self._of_others)
+        tallies = []
+        for rule in self.rules:
+            of_ranks = [each[rule.declared.name] for each in totals]
+            firsts = [each["first"] for each in of_ranks if each["first"] is not None]
+            first = min(firsts, key=lambda found: found["step"], default=None)
+            tallies.append((rule.declared, added(each["counts"] for each in of_ranks), first))
         rank = f"rank {self.rank}: " if self.rank else ""
-        for line in summary(tallies):
-            self.findings.tell(f"{rank}{line}")
+        for line, *details in summary(tallies):
+            self.findings.tell(f"{rank}{line}", *details)
 
     def hurry(self) -> None:
         """Wait for nothing any more: the process is to end."""
@@ -343,11 +343,14 @@ class Checker:
         others = ", ".join(map(str, ranks))
         self._say(f"what was found on rank{'s' * (len(ranks) > 1)} {others} {why}")
 
-    def _totals(self) -> dict[str, dict[str, int]]:
-        """Rule -> its instances by verdict, and its findings."""
-        found = self.findings.counts
+    def _totals(self) -> dict[str, dict[str, Any]]:
+        """Rule -> its instances by verdict and its findings (`counts`), and the first finding."""
+        found = self.findings
         return {
-            rule.declared.name: {**rule.counts, "found": found.get(rule.declared.number, 0)}
+            rule.declared.name: {
+                "counts": {**rule.counts, "found": found.counts.get(rule.declared.number, 0)},
+                "first": found.firsts.get(rule.declared.number),
+            }
             for rule in self.rules
         }
 

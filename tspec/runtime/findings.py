@@ -40,9 +40,11 @@ class FindingsWriter:
 
     path: Path | None = None
     callback: Callable[[dict[str, Any]], None] | None = None
-    tell: Callable[[str], None] = say
-    """Takes a line for a person."""
+    tell: Callable[..., None] = say
+    """Takes a line for a person, and lines of details below it."""
     counts: dict[int, int] = field(default_factory=dict)
+    firsts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The first finding of each rule, by its number."""
     _file: TextIO | None = None
     _saved: float = 0.0
     _found: bool = False
@@ -73,6 +75,7 @@ class FindingsWriter:
         found = as_dict(declared, result, rank, count, held)
         found["shards"] = dict(shards(result.subjects))
         if count == 1:
+            self.firsts[declared.number] = found
             self.tell(line_of(found))
         if self.callback is not None:
             self.callback(found)
@@ -129,7 +132,9 @@ def as_dict(
         "subject": ", ".join(result.subjects),
         "subjects": list(result.subjects),
         "reason": result.reason,
-        "message": result.reason or declared.text or declared.name,
+        "message": result.reason or declared.text or declared.claim or declared.name,
+        "explanation": declared.text,
+        "claim": declared.claim,
         "values": dict(result.values),
         "location": None if result.location is None else asdict(result.location),
         "count": count,
@@ -137,16 +142,45 @@ def as_dict(
     }
 
 
-def line_of(found: dict[str, Any]) -> str:
-    """A finding as one line for the terminal: the values read, or else the rule's message."""
-    # The number of a call says little without its event, which the rule at the place given names.
-    names = ", ".join(name for name in found["subjects"] if not name.startswith("#"))
-    subject = f" {names}" if names else ""
-    values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
-    said = values or " ".join(str(found["message"]).split())
-    said += about_shards(found["shards"])
+def line_of(found: Mapping[str, Any]) -> str:
+    """A finding as one line for the terminal."""
+    names = _names(found)
     where = f"{found['file']}:{found['line']}"
     at = "" if found["location"] is None else f"; {Location(**found['location']).sentence}"
     return (
-        f"step {found['step']} rank {found['rank']}:{subject} {found['rule']} ({where}): {said}{at}"
+        f"step {found['step']} rank {found['rank']}:{f' {names}' if names else ''} {found['rule']}"
+        f" ({where}): {words_of(found)}{at}"
     )
+
+
+def details_of(found: Mapping[str, Any]) -> list[str]:
+    """A finding as lines below its rule: step, ranks and subjects, what was expected and read, the
+    place in the script, and the rule's explanation.
+    """
+    ranks = found["ranks"] or [found["rank"]]
+    met = [f"step {found['step']}", f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"]
+    names = _names(found)
+    lines = [f"{', '.join([*met, names] if names else met)}: {words_of(found)}"]
+    if found["location"] is not None:
+        lines.append(Location(**found["location"]).sentence)
+    if found["explanation"]:
+        lines.append(_in_one_line(found["explanation"]))
+    return lines
+
+
+def words_of(found: Mapping[str, Any]) -> str:
+    """What was expected and what was read instead; the reason, if ranks could not be compared."""
+    values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
+    said = found["reason"] or found["claim"] or _in_one_line(found["message"])
+    if values:
+        said += f" ({values})" if found["reason"] else f", but {values}"
+    return f"{said}{about_shards(found['shards'])}"
+
+
+def _names(found: Mapping[str, Any]) -> str:
+    """The subjects. The number of a call says little without its event, which the rule names."""
+    return ", ".join(name for name in found["subjects"] if not name.startswith("#"))
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(str(text).split())

@@ -61,6 +61,8 @@ class RuleRecord:
     draft: bool
     kind: str
     responses: tuple[ActionRecord, ...]
+    claim: str = ""
+    """The words for a claim that fails: `expected norm(p.grad) < 10`."""
     every: tuple[int, str] | None = None
     span: str | None = None
     once: bool = False

@@ -1,12 +1,14 @@
-"""The summary at the end of the hooks' `with` block: the violated rules, and the number of decided
-instances.
+"""The summary at the end of the hooks' `with` block: the violated rules with the first finding of
+each, and the number of decided instances.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from tspec.runtime.findings import details_of
 from tspec.runtime.results import VERDICTS, RuleRecord
 
 
@@ -18,17 +20,22 @@ def added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     return total
 
 
-def summary(rules: Sequence[tuple[RuleRecord, Mapping[str, int]]]) -> list[str]:
-    """The lines about rules with their counts: instances by verdict, and `found`, the findings."""
-    lines = []
+def summary(
+    rules: Sequence[tuple[RuleRecord, Mapping[str, int], Mapping[str, Any] | None]],
+) -> list[tuple[str, ...]]:
+    """The lines about rules, each with lines of details. Given are the counts of each rule (instances by verdict,
+    and `found`, the findings) and its first finding.
+    """
+    lines: list[tuple[str, ...]] = []
     held = violated = decided = total = tested = 0
-    for declared, counts in rules:
+    for declared, counts, first in rules:
         known = counts["holds"] + counts["violated"]
         if counts["found"]:
-            lines.append(
+            line = (
                 f"{declared.name} ({declared.file}:{declared.line}): violated in"
                 f" {counts['violated']:,} of {_count(known, 'decided instance')}"
             )
+            lines.append((line, *([] if first is None else details_of(first))))
         violated += bool(counts["violated"])
         held += bool(known and not counts["violated"])
         decided += known
@@ -37,8 +44,10 @@ def summary(rules: Sequence[tuple[RuleRecord, Mapping[str, int]]]) -> list[str]:
     said = "" if lines else "nothing found; " if tested else "nothing was checked; "
     return [
         *lines,
-        f"{said}{_count(len(rules), 'rule')}: {violated} violated, {held} held."
-        f" {_count(total, 'instance')}, {decided:,} decided.",
+        (
+            f"{said}{_count(len(rules), 'rule')}: {violated} violated, {held} held."
+            f" {_count(total, 'instance')}, {decided:,} decided.",
+        ),
     ]
 
 

@@ -154,7 +154,7 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
         "times": text.times,
         "wants": list(wants(one)),
         "read": literal(text.read),
-        "declared": declared(one, said),
+        "declared": declared(one, explanation(one.rule.doc)),
     }
 
 

@@ -11,6 +11,7 @@ from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
+from tspec.resolve.program.failures import failure
 from tspec.resolve.program.queries import group_names
 from tspec.resolve.program.types import PASSING
 from tspec.resolve.program.walk import expressions
@@ -422,6 +423,7 @@ def declared(one: RulePlan, text: str) -> str:
     }
     head = ", ".join(f"{name}={literal(value)}" for name, value in values.items())
     tail = {
+        "claim": failure(rule),
         "every": every,
         "span": window.span,
         "once": window.once,

@@ -176,9 +176,16 @@ def test_the_same_hooks_twice() -> None:
 def test_what_was_found_is_said_when_the_block_ends(capfd: pytest.CaptureFixture[str]) -> None:
     with module(SMALL).install():
         train()
-        capfd.readouterr()
+        said = capfd.readouterr().err
+    place = said.splitlines()[0].rpartition("; ")[2]
+    assert place.startswith("at ") and "step()" in place
+    assert said.startswith(
+        "tspec: step 1 rank 0: t.r0 (<text>:7): expected s.lr < 0.01, but s.lr = 0.1; at "
+    )
     assert capfd.readouterr().err == (
         "tspec: t.r0 (<text>:7): violated in 2 of 2 decided instances\n"
+        "  step 1, rank 0: expected s.lr < 0.01, but s.lr = 0.1\n"
+        f"  {place}\n"
         "tspec: 1 rule: 1 violated, 0 held. 2 instances, 2 decided.\n"
     )
     with module(FINITE).install():

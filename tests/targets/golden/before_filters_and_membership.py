@@ -94,6 +94,7 @@ RULES = (
         draft=False,
         kind='before',
         responses=(ActionRecord(action='stop'),),
+        claim='expected p in modules.parameters or present(p.grad)',
     ),
 )
 FUNCTIONS = (
