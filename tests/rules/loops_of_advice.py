@@ -285,6 +285,16 @@ class GradientsDoNotExplode(Advised):
         return super().loss(output, labels) * (1e4 if self.faulty else 1)
 
 
+class ClippingLeavesTheGradients(Advised):
+    """A limit with the wrong exponent."""
+
+    steps = 52
+    passes = 2
+
+    def before_update(self):
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1e-6 if self.faulty else 1.0)
+
+
 class GradientsAreSmallBesideTheirParameter(Advised):
     """The last layer begins next to zero, and a rate in warm-up keeps it there."""
 

@@ -1,4 +1,4 @@
-"""Health: one batch was read with pixels of 0 to 4096 instead of 0 to 1, and the loss jumps."""
+"""Health: one batch was read with pixels of 0 to 4096 instead of 0 to 1, and the loss jumps; or clipping leaves nothing."""
 
 import argparse
 
@@ -19,19 +19,20 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=160)
     parser.add_argument("--at", type=int, default=130)
-    parser.add_argument("--bug", choices=["scale"])
+    parser.add_argument("--bug", choices=["scale", "limit"])
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     images = torch.tensor(load_digits().data, dtype=torch.float32) / 16
     labels = torch.tensor(load_digits().target)
     model = nn.Sequential(nn.Linear(64, 32), nn.LeakyReLU(), nn.Linear(32, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    at = args.at if args.bug else None
+    at = args.at if args.bug == "scale" else None
+    limit = 1e-9 if args.bug == "limit" else 1.0
     for step, x, y in batches(images, labels, args.steps, at):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(model.parameters(), limit)
         optimizer.step()
         if step % 10 == 0:
             print(f"step {step}: loss {loss.item():.3f}")
