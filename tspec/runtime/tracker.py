@@ -270,7 +270,8 @@ class WindowTracker:
         within = self.program.inside.get(call.event)
         if within is not None and any(each.event == call.event for each in ancestors(call)):
             return within
-        if source.world < 2 and (lone := self.program.alone.get(call.event)) is not None:
+        lone = self.program.alone.get(call.event)
+        if lone is not None and source.world < 2:
             return lone
         return self.program.kept[call.event]
 
@@ -278,9 +279,11 @@ class WindowTracker:
         """Let the instants within one forward pass share the values without tensors."""
         outer = call if call.event == "forward" else None
         inside = False
-        for one in ancestors(call):
-            if one.event == "forward":
-                outer, inside = one, True
+        around = call.parent
+        while around is not None:
+            if around.event == "forward":
+                outer, inside = around, True
+            around = around.parent
         if outer is None or (inside and outer.end is not None):
             return  # a call may return after the pass that it began in
         if inside and self._pass is not None and self._pass[0] == outer.id:
