@@ -78,6 +78,7 @@ def drawn(*shape: int) -> torch.Tensor:
             [],
         ),  # shuffled channels
         (lambda: drawn(5, 3, 8, 8).flatten(2).transpose(1, 2), []),
+        (lambda: torch.einsum("bd,bkd->bk", drawn(8, 6), drawn(8, 3, 6)), []),
         (lambda: F.pad(drawn(2, 7, 5), (1, 0)).view(2, 6, 7)[:, 1:], []),  # relative positions
         (lambda: drawn(2, 7, 5).reshape(2, 5, 7)[:, 1:].reshape(2, 7, 4), []),
     ],

@@ -50,7 +50,12 @@ def _moved(view: Any) -> tuple[Shape, Shape] | None:
         return None
     first = first_input(source)
     is_back = first is not None and first._input_metadata and shape_of(first) == after != before
-    return (before, after) if is_back else None
+    return (before, after) if is_back and _long(before) != _long(after) else None
+
+
+def _long(shape: Shape) -> list[int]:
+    """Sizes above 1: a view that only moves a dimension of size 1 keeps the order, as in `einsum`."""
+    return [size for size in shape if size > 1]
 
 
 def swaps(before: Shape, after: Shape) -> bool:
@@ -71,7 +76,7 @@ def _apart(before: Shape, after: Shape) -> Iterator[tuple[bool, list[int], list[
 
     Each comes with a flag whether it is the first group, which holds the batch.
     """
-    before, after = ([size for size in shape if size > 1] for shape in (before, after))
+    before, after = _long(before), _long(after)
     ends = [list(accumulate(shape, mul)) for shape in (before, after)]
     common = sorted(set(ends[0]) & set(ends[1]))
     for low, high in pairwise([1, *common]):
