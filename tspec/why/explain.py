@@ -175,9 +175,9 @@ def _hooks(rule: Rule) -> Iterator[str]:
 
 
 def _of_rule(code: str) -> str:
-    """The part of a compiled module that is the rule's own: its functions, without the module's frame."""
+    """The part of a compiled module that is the rule's own: its columns and its functions."""
     lines = code.splitlines()
-    starts = [n for n, line in enumerate(lines) if re.match(r"def r0_", line)]
+    starts = [n for n, line in enumerate(lines) if re.match(r"R0_[A-Z]+ = |def r0_", line)]
     if not starts:
         return ""
     first = starts[0] - 1 if lines[starts[0] - 1].startswith("# ") else starts[0]
