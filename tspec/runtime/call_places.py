@@ -1,4 +1,4 @@
-"""The places of calls in their step: the number of a call among those that a pattern chooses with the same values."""
+"""Places within a step: of micro-batches, and of calls among those that a pattern chooses with the same values."""
 
 from __future__ import annotations
 
@@ -50,6 +50,13 @@ class CallPlaces:
     def forget(self, before: int) -> None:
         """Drop the calls of steps before one."""
         self._calls = {key: value for key, value in self._calls.items() if key[0] >= before}
+
+
+def microbatch_place(step: int, number: int, before: At | None) -> At:
+    """The place of a micro-batch: its number, or the place after the one before in its step, where that is greater."""
+    if before is None or before[0] != step:
+        return (step, number)
+    return (step, max(number, before[1] + 1))
 
 
 def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Any]:

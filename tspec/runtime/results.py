@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tspec.reasons import CUT_OFF
-from tspec.runtime.edges import Location, Missing
+from tspec.runtime.edges import Context, Location, Missing
 from tspec.runtime.windows import At, RuleWindow
 
 Verdict = Literal["holds", "violated", "idle", "unknown"]
@@ -81,6 +81,14 @@ class RuleRecord:
     """The events whose calls the rule reads within its window."""
     passing: tuple[str, ...] = ()
     """The kinds of transient subjects (batches, messages) that the rule reads."""
+
+    def is_due(self, context: Context) -> bool:
+        """The number of its unit, when a window opens, is divisible."""
+        if self.every is None:
+            return True
+        count, unit = self.every
+        number = context.value(unit)
+        return isinstance(number, int) and number % count == 0
 
 
 def step_of(w: RuleWindow) -> int:

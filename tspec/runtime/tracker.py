@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from tspec.runtime.call_log import CallLog
-from tspec.runtime.call_places import CallPlaces
+from tspec.runtime.call_places import CallPlaces, microbatch_place
 from tspec.runtime.calls import CallRecord, Kept, Pattern, ancestors
 from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.generated import Edge, GeneratedModule, OpenSpan
@@ -16,7 +16,7 @@ from tspec.runtime.joint import Choices
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.state import RuleState
-from tspec.runtime.windows import At, RuleWindow
+from tspec.runtime.windows import RuleWindow
 
 Evaluation = Callable[[RuleState, RuleWindow], None]
 """The generated function of a rule."""
@@ -184,7 +184,8 @@ class WindowTracker:
     def _open(self, span: str, index: int, edge: Edge, context: Context) -> None:
         edge.span, edge.index, edge.opened = span, index, self.spans.get(span)
         edge.next = edge.now.opened(context)
-        at = _microbatch(context.step, index, edge.opened) if span == "microbatch" else (index, 0)
+        before = None if edge.opened is None else edge.opened.at
+        at = microbatch_place(context.step, index, before) if span == "microbatch" else (index, 0)
         step = at[0] if span in ("step", "microbatch") else context.step
         self.spans[span] = OpenSpan(index, edge.next, at, (step, context.epoch, self._microbatches))
         hook = self.program.spans.get(span)
@@ -196,7 +197,7 @@ class WindowTracker:
         rule = self.rules[number]
         if e.next is None or not rule.on or (e.span == "step" and e.index < 1):
             return None
-        if not _due(rule.declared, e.next.context):
+        if not rule.declared.is_due(e.next.context):
             return None
         opening = self.spans[e.span]
         window = RuleWindow(opening.was, self.log)
@@ -317,7 +318,7 @@ class WindowTracker:
             rule.windows.append((call.step, place.key))
         if rule.settled is not None and rule.is_settled(now or e.now):
             return False
-        if rule.declared.every is None or _due(rule.declared, call.context):
+        if rule.declared.every is None or rule.declared.is_due(call.context):
             return True
         if pattern.deferred and rule.declared.across:
             rule.note(self._window(e, number, pattern))
@@ -363,7 +364,7 @@ class WindowTracker:
         at = self._places.next(call, pattern)
         for number, choices in rules:
             rule = self.rules[number]
-            if not rule.on or not _due(rule.declared, call.context):
+            if not rule.on or not rule.declared.is_due(call.context):
                 continue
             rule.counts["idle"] += 1
             if rule.observer is not None:
@@ -381,13 +382,13 @@ class WindowTracker:
     def idle_passed(self, window: RuleWindow, number: int, choices: Choices) -> None:
         """Count the one instance of a window of a call that is passed over as idle."""
         rule = self.rules[number]
-        if rule.on and _due(rule.declared, window.now.context):
+        if rule.on and rule.declared.is_due(window.now.context):
             rule.idle(window, choices)
 
     def run_passed(self, window: RuleWindow, number: int, function: Evaluation) -> None:
         """Have a rule count its idle instances in a window of a call that is passed over."""
         rule = self.rules[number]
-        if rule.on and _due(rule.declared, window.now.context):
+        if rule.on and rule.declared.is_due(window.now.context):
             self.run(function, number, window)
 
     def before(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
@@ -485,19 +486,3 @@ class WindowTracker:
             event = "" if edge.call is None else edge.call.event
             for number, _ in self.program.calls.get(event, ()):
                 yield self.program.rules[number], edge.now.seq
-
-
-def _microbatch(step: int, number: int, before: OpenSpan | None) -> At:
-    """The place of a micro-batch: its number, or the place after the one before in its step, where that is greater."""
-    if before is None or before.at[0] != step:
-        return (step, number)
-    return (step, max(number, before.at[1] + 1))
-
-
-def _due(declared: RuleRecord, context: Context) -> bool:
-    """The number of its unit, when a window opens, is divisible."""
-    if declared.every is None:
-        return True
-    count, unit = declared.every
-    number = context.value(unit)
-    return isinstance(number, int) and number % count == 0
