@@ -85,9 +85,9 @@ def checked(epochs: int, batches: int) -> Callable[[Callable[[int], None]], None
     return run
 
 
-BATCH = 100
-"""Bytes of a batch within its epoch: `docs/design/live.md` says what they are."""
-STEP = 100
+BATCH = 200
+"""Bytes of a batch within its epoch: `docs/design/live.md` says what they are; the interpreter's caches add up to 40."""
+STEP = 150
 """Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first."""
 
 
@@ -106,14 +106,14 @@ def test_epochs_leave_nothing_behind() -> None:
 @pytest.mark.slow
 def test_two_thousand_steps_leave_nothing_behind() -> None:
     early, late = bytes_at((500, 2_500), checked(6, 500))
-    assert (late - early) / 2_000 < STEP / 5
+    assert (late - early) / 2_000 < STEP / 7
 
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_ten_thousand_steps_leave_nothing_behind() -> None:
     early, late = bytes_at((2_000, 12_000), checked(25, 500))
-    assert (late - early) / 10_000 < STEP / 10
+    assert (late - early) / 10_000 < STEP / 15
 
 
 @pytest.fixture
