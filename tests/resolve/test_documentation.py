@@ -7,7 +7,7 @@ def test_a_hint_is_a_paragraph_of_its_own() -> None:
     doc = (
         "Gradients are left over\nfrom before.\n\nLook at: where the loop\nclears them.\n\nOr not."
     )
-    assert explanation(doc) == "Gradients are left over from before. Or not."
+    assert explanation(doc) == "Gradients are left over from before."
     assert hint(doc) == "where the loop clears them."
 
 

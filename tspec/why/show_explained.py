@@ -88,7 +88,8 @@ def bytes_said(number: int) -> str:
 
 
 def _paragraph(text: str) -> Iterable[str]:
-    return [line for part in text.split("\n\n") for line in _wrap(" ".join(part.split()), "")]
+    parts = [_wrap(" ".join(part.split()), "") for part in text.split("\n\n")]
+    return [line for part in parts for line in ["", *part]][1:]
 
 
 def _wrap(text: str, indent: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A rule's `///`: its explanation, and its advice on where to look after a violation."""
+"""A rule's `///`: what goes wrong, details such as exceptions, and advice on where to look after a violation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ HINT = "Look at: "
 
 
 def explanation(doc: str) -> str:
-    """The documentation without its hint, on one line."""
-    return " ".join(each for each in _paragraphs(doc) if not each.startswith(HINT))
+    """The first paragraph, on one line: what goes wrong. Findings show it; `tspec explain RULE` shows all."""
+    first = _paragraphs(doc)[0]
+    return "" if first.startswith(HINT) else first
 
 
 def hint(doc: str) -> str:
