@@ -119,6 +119,18 @@ def shard_in_words(whole_shape: Sequence[int], cuts: Sequence[str]) -> str:
     return f"a shard of {show(tuple(whole_shape))} ({', '.join(cuts)})"
 
 
+def observed(claim: str, reason: str, values: Mapping[str, str]) -> str:
+    """The reason, or what was expected, with what was read: `expected norm(p.grad) < 10, but
+    norm(p.grad) = 12.0`. A condition that is the entire claim is not repeated, since the claim fails
+    where it is false.
+    """
+    if reason:
+        read = ", ".join(f"{name} = {value}" for name, value in values.items())
+        return f"{reason} ({read})" if read else reason
+    said = (f"{name} = {value}" for name, value in values.items() if claim != f"expected {name}")
+    return ", but ".join(filter(None, (claim, ", ".join(said))))
+
+
 def about_shards(shards: Mapping[str, str]) -> str:
     """The end of a message with numbers of parameters: it names those that are sharded. Empty if
     none is.

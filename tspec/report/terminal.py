@@ -79,7 +79,7 @@ _STATES: Mapping[str, str] = {
     "held": "",
     "vacuous": "vacuous (each instance idle, so nothing was tested)",
     "blind": "blind (what they read was not there, or had no earlier value)",
-    "absent": "without an instance (nothing that they speak of happened)",
+    "absent": "without an instance (nothing in the job that they apply to)",
 }
 
 

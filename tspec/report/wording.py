@@ -9,7 +9,7 @@ from tspec.report.collect import Symptom
 from tspec.resolve.program import rules
 from tspec.resolve.program.failures import event_words, failure
 from tspec.resolve.program.types import Entity, innermost
-from tspec.values import about_shards
+from tspec.values import about_shards, observed
 
 
 def message(symptom: Symptom, shards: Mapping[str, str] | None = None) -> str:
@@ -32,13 +32,10 @@ def _of_parameters(symptom: Symptom, shards: Mapping[str, str]) -> Mapping[str, 
 
 def _expected(symptom: Symptom) -> str:
     found = symptom.first
-    if found.reason:
-        read = ", ".join(f"{name} = {value}" for name, value in found.values.items())
-        return f"{found.reason} ({read})" if read else found.reason
     said = failure(symptom.rule)
-    if isinstance(symptom.rule.expect, rules.Contains):
+    if isinstance(symptom.rule.expect, rules.Contains) and not found.reason:
         return said + _in_window(symptom.rule, found.step)
-    return said + _values(found.values)
+    return observed(said, found.reason, found.values)
 
 
 def action(rule: rules.Rule) -> str:
@@ -69,7 +66,7 @@ def _named(variable: rules.For, name: str) -> str:
 
 def _response(response: rules.Response) -> str:
     if response.consecutive is not None:
-        return f"{response.action} after {response.consecutive} consecutive"
+        return f"{response.action} after {response.consecutive} consecutive steps"
     if response.frequent is not None and response.among is not None:
         among = response.among
         return f"{response.action} after {response.frequent} of {among.count} {among.unit}s"
@@ -84,9 +81,3 @@ def _in_window(rule: rules.Rule, step: int) -> str:
     if rule.window.event is not None:
         return f" in {event_words(rule.window.event)} of step {step}"
     return f" in step {step}"
-
-
-def _values(values: Mapping[str, str]) -> str:
-    if not values:
-        return ""
-    return ", but " + ", ".join(f"{name} = {value}" for name, value in values.items())

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from tspec.runtime.edges import Location
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.say import say
-from tspec.values import about_shards
+from tspec.values import about_shards, observed
 
 KEPT = 500
 """The number of findings of one rule that are written. The rest are counted."""
@@ -170,10 +170,8 @@ def details_of(found: Mapping[str, Any]) -> list[str]:
 
 def words_of(found: Mapping[str, Any]) -> str:
     """What was expected and what was read instead; the reason, if ranks could not be compared."""
-    values = ", ".join(f"{text} = {value}" for text, value in found["values"].items())
-    said = found["reason"] or found["claim"] or _in_one_line(found["message"])
-    if values:
-        said += f" ({values})" if found["reason"] else f", but {values}"
+    claim = found["claim"] or _in_one_line(found["message"])
+    said = observed(claim, found["reason"], found["values"])
     return f"{said}{about_shards(found['shards'])}"
 
 
