@@ -1,4 +1,7 @@
-"""The command line. Each command is one file here, and imports its room only when it runs."""
+"""The command line.
+
+Each command is one file here. It imports the code that it needs only when it runs.
+"""
 
 from tspec.cli.app import main
 

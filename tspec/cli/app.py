@@ -1,4 +1,4 @@
-"""The command `tspec`: its subcommands, and the one boundary that catches internal errors."""
+"""The command `tspec`: its subcommands, and the only place that catches internal errors."""
 
 import os
 import sys
@@ -36,10 +36,10 @@ without it.
 
 
 class Commands(TyperGroup):
-    """All commands: wrong calls of any come through here."""
+    """All commands. Usage errors of every command are handled here."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that is named. Raises BadParameter for a wrong call."""
+        """Run the named command. Raises BadParameter for a usage error."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as wrong:
@@ -78,7 +78,7 @@ app.add_typer(trace.app, name="trace")
 
 
 def print_version(wanted: bool) -> None:
-    """Print the version and leave, if `--version` was given."""
+    """Print the version and exit, if `--version` was given."""
     if wanted:
         say(f"tspec {__version__}")
         raise typer.Exit
@@ -97,7 +97,8 @@ def options(
 def main() -> None:
     """Run the command line on `sys.argv`.
 
-    Exit codes: 0 nothing found, 1 findings, 2 a bad spec, a wrong call or a fault of tspec's own.
+    Exit codes: 0 nothing found, 1 findings, 2 a bad spec, a usage error or an internal error of
+    tspec.
     """
     try:
         app()

@@ -1,4 +1,4 @@
-"""`tspec check SPECS… --trace DIR`: decide rules over a recording."""
+"""`tspec check SPECS… --trace DIR`: evaluate rules over a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tspec compile SPECS… -o hooks.py`: rules as Python that a person can read."""
+"""`tspec compile SPECS… -o hooks.py`: compile rules to readable Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tspec diff OLD NEW`: what changed between two versions of a set of rules, and which way."""
+"""`tspec diff OLD NEW`: what changed between two versions of a set of rules, and in which direction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DiffFormat(StrEnum):
-    """How changes are written."""
+    """The formats of changes."""
 
     TEXT = "text"
     JSON = "json"
@@ -114,9 +114,9 @@ def write(found: Changes, output_format: DiffFormat) -> None:
 
 
 def for_git(arguments: Sequence[str]) -> None:
-    """Git's driver for diffs: print the changes of one file.
+    """The diff driver for git: print the changes of one file.
 
-    Any status but 0 would end git's diff.
+    Git stops its diff at any exit status other than 0.
     """
     from tspec.diff import Unreadable, compare
     from tspec.diff.sides.arguments import from_driver

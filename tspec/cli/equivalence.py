@@ -51,7 +51,7 @@ ABOUT_RULES = (
 
 
 def refuse_rule_options(ctx: typer.Context) -> None:
-    """Refuse options that say something about rules."""
+    """Refuse options that concern rules."""
     for each in ctx.command.params:
         source = ctx.get_parameter_source(each.name) if each.name in ABOUT_RULES else None
         if source is not None and source.name == "COMMANDLINE":
@@ -124,7 +124,7 @@ class EquivalenceOptions:
     stall_timeout: StallTimeoutOption = None
 
     def refuse_alone(self) -> None:
-        """Without --equivalence there are none of the others. Raises BadParameter."""
+        """Raises BadParameter if an option of equivalences is given without --equivalence."""
         for asked, option in (
             (self.only, "--only"),
             (self.print_commands, "--print-commands"),
@@ -189,7 +189,10 @@ def check(
 def _one_side(
     found: Iterable[TrialFolders], only: Part, start: Launch, stalled: float | None
 ) -> int:
-    """Run one side; with `stalled` print the commands that do, whose processes watch one another. The exit status."""
+    """Run one side; with `stalled` print the commands that do, whose processes watch one another.
+
+    The exit status.
+    """
     from tspec.equivalence.launch import Failed, prepared
     from tspec.equivalence.verdicts import runs
 
@@ -214,7 +217,7 @@ def _warn_of(why: Failed) -> None:
 
 
 def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceDeclaration:
-    """The equivalence of a name, with or without its module's."""
+    """The equivalence with this name. The name of its module may be left out."""
     from tspec.diagnostics import did_you_mean
     from tspec.report.equivalences.text import qualified
     from tspec.resolve import load
@@ -233,7 +236,7 @@ def _chosen(name: str, specs: list[Path] | None, output: Output) -> EquivalenceD
 
 
 def _told(found: Iterable[Verdict], output: Output) -> Iterator[Verdict]:
-    """Tell of each comparison as soon as it is made."""
+    """Print each comparison as soon as it is made."""
     from tspec.report.equivalences.text import text
 
     for each in found:
@@ -285,7 +288,9 @@ def _folder(keep: Path | None, is_new: bool) -> Iterator[Path]:
 
 @contextmanager
 def _ends_on_signals() -> Iterator[None]:
-    """Within the block a request to end is an exception, so that what was started ends too."""
+    """Within the block, a signal that ends the process raises an exception, so that child processes
+    are ended too.
+    """
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise typer.Exit(128 + number)

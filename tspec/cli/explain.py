@@ -1,4 +1,4 @@
-"""`tspec explain`: what a diagnostic means, a rule says and costs, or a name stands for."""
+"""`tspec explain`: the meaning of a diagnostic or a name, or the text and cost of a rule."""
 
 from __future__ import annotations
 

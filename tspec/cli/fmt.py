@@ -1,4 +1,4 @@
-"""`tspec fmt`: rewrite specs in the one canonical form, or say which are not in it."""
+"""`tspec fmt`: rewrite specs in the canonical form, or list those that are not in it."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class FmtOptions:
 
     @property
     def dry(self) -> bool:
-        """Nothing is to be written."""
+        """True if nothing is written."""
         return self.check or self.diff
 
 
 @spread
 def fmt(project: Project, wanted: FmtOptions, paths: PathsArgument = None) -> None:
-    """Rewrite spec files in their one canonical form."""
+    """Rewrite spec files in the canonical form."""
     given = paths or _of_project(project.project)
     if not given:
         raise BadParameter("name files or folders, or set `specs` in the configuration")
@@ -96,13 +96,13 @@ def fmt(project: Project, wanted: FmtOptions, paths: PathsArgument = None) -> No
 
 
 def _of_project(config: Config) -> list[Path]:
-    """The specs of a project that are files and folders of it, not modules or packs that ship."""
+    """The specs that are files and folders of the project, not shipped modules or packs."""
     found = [config.inside(each) for each in config.specs]
     return [path for path in found if path.exists()]
 
 
 def excluded(path: Path, config: Config) -> bool:
-    """Whether the configuration keeps a file, or a folder that it is in, out of formatting."""
+    """True if the configuration excludes a file, or a folder that it is in, from formatting."""
     root, file = config.root.resolve(), path.resolve()
     if not config.fmt.exclude or not file.is_relative_to(root):
         return False
@@ -158,7 +158,7 @@ def spec_files(paths: Iterable[Path]) -> Iterable[Path]:
 
 
 def format_one(path: Path, upgrading: bool = False) -> FormattedFile:
-    """A file's text before and after formatting, and after upgrading if that is asked for."""
+    """A file's text before and after formatting, and after the upgrade if it was requested."""
     from tspec.diagnostics import render
     from tspec.source import Source
     from tspec.syntax.editions import upgrade
@@ -205,7 +205,7 @@ def _lines(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FileCounts:
-    """How many files were looked at, changed, and not understood, and how many left out."""
+    """The numbers of files that were checked, changed, not parsed, and excluded."""
 
     files: int
     changed: int
@@ -214,7 +214,7 @@ class FileCounts:
 
 
 def summary(counts: FileCounts, dry: bool) -> str:
-    """One line: how many files were changed, left and not understood."""
+    """One line: how many files were changed, left unchanged and not parsed."""
     would = "would be " if dry else ""
     parts = [
         f"{_files(number)} {what}"

@@ -1,4 +1,6 @@
-"""`tspec infer DIR… -o drafts.tspec`: draft rules from recordings of good runs, or a layout from a job."""
+"""`tspec infer DIR… -o drafts.tspec`: draft rules from recordings of good runs, or a layout from a
+job.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +150,7 @@ def _layout(
 
 
 def _refuse_layouts_options(ctx: typer.Context) -> None:
-    """Refuse options that say something about layouts, and a script."""
+    """Refuse options of layouts, and a script."""
     for each in ctx.command.params:
         source = ctx.get_parameter_source(each.name) if each.name in OF_LAYOUTS else None
         if source is not None and source.name == "COMMANDLINE":
@@ -169,7 +171,7 @@ def notes(found: Inference) -> list[str]:
 
 
 def refuse_reviewed(output: Path) -> None:
-    """Never overwrite what a reviewer accepted or rejected."""
+    """End the command if it would overwrite drafts that a reviewer accepted or rejected."""
     from tspec.resolve.outline import outline_of_text
     from tspec.source import Source
 
@@ -190,7 +192,7 @@ def module_name(output: Path) -> str:
 
 
 def summary(found: Inference, output: Path, runs: int) -> str:
-    """One line: how many drafts were written, and what became of the other candidates."""
+    """One line: how many drafts were written, and why other candidates were not."""
     said = f"{_count(len(found.drafts), 'draft')} from {_count(runs, 'run')} written to {output}"
     more = [
         f"{number} {what}"
@@ -205,7 +207,7 @@ def summary(found: Inference, output: Path, runs: int) -> str:
 
 
 def explanation(found: Inference, wanted: str) -> str:
-    """Why each candidate whose text holds `wanted` is no draft, or that it is one."""
+    """For each candidate whose text contains `wanted`: that it is a draft, or why it is not."""
     lines = [f"  a draft: {d.claim.expect}" for d in found.drafts if wanted in d.claim.expect]
     lines += [
         f"  less telling: {d.claim.expect}" for d in found.held_back if wanted in d.claim.expect

@@ -1,4 +1,6 @@
-"""`tspec layout show FILE`, `tspec layout check SPECS…`: which rank holds which shard of each tensor."""
+"""`tspec layout show FILE`, `tspec layout check SPECS…`: which rank holds which shard of each
+tensor.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 class LayoutFormat(StrEnum):
-    """How a layout is shown."""
+    """The formats in which a layout is shown."""
 
     TEXT = "text"
     HTML = "html"
@@ -97,7 +99,7 @@ def check(
 
 
 def layouts_of(specs: list[Path]) -> tuple[LayoutDeclaration, ...]:
-    """The layouts of files, without faults; one with a fault ends the command."""
+    """The layouts of files. A layout with an error ends the command."""
     from tspec.cli.specs import refuse
     from tspec.resolve import load
 
@@ -124,7 +126,9 @@ def chosen(found: tuple[LayoutDeclaration, ...], name: str | None) -> LayoutDecl
 
 
 def sizes_given(layout: LayoutDeclaration, given: Given) -> Sizes:
-    """The given values, if the layout reads them; another name is an error, since a typo would pass silently."""
+    """The given values, if the layout reads them; another name is an error, since a typo would pass
+    silently.
+    """
     from tspec.diagnostics import did_you_mean
     from tspec.layout.sizes import inputs, sizes_of
 

@@ -1,4 +1,4 @@
-"""`tspec lint PATHS…`: what is likely wrong in specs that resolve, and fixes."""
+"""`tspec lint PATHS…`: likely mistakes in valid specs, and fixes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FixOptions:
 
     @property
     def wanted(self) -> bool:
-        """Any of the options was given."""
+        """True if any of the options was given."""
         return self.fix or self.unsafe_fixes or self.diff
 
 
@@ -148,7 +148,7 @@ def _loaded(paths: list[Path], output: Output) -> Loaded:
 
 
 def _results(findings: tuple[LintFinding, ...], loaded: Loaded, settings: Settings) -> Results:
-    """The findings, and before them the warnings of loading that are looked for."""
+    """The findings, after those warnings of loading that were selected."""
     from tspec.report.results import Results, from_diagnostic
 
     given = {unit.source.path for unit in loaded.units if unit.given}

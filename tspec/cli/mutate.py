@@ -1,4 +1,4 @@
-"""`tspec mutate SPECS… [--tests PATHS]`: change rules, and say which changes no test notices."""
+"""`tspec mutate SPECS… [--tests PATHS]`: mutate rules, and report the mutants that no test detects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def mutate(
         ),
     ] = None,
 ) -> None:
-    """Mutate rules, and report the mutants that no test notices."""
+    """Mutate rules, and report the mutants that no test detects."""
     from tspec.cli.specs import load, specs_of
     from tspec.cli.test import load_tests
     from tspec.testing.mutate import mutate as change
@@ -60,7 +60,7 @@ def mutate(
 
 
 def _results(found: MutationResult) -> Results:
-    """Each change that no test notices, and each rule as a case."""
+    """Each mutant that no test detects, and each rule as a case."""
     from tspec.report.results import Case, Results
 
     return Results(
@@ -79,7 +79,7 @@ def _results(found: MutationResult) -> Results:
 
 
 def _of_rule(each: RuleMutants) -> list[Result]:
-    """A result for each survivor; of a rule without a test one for all."""
+    """A result for each surviving mutant; a rule without a test has one result for all."""
     from tspec.report.results import Result, fingerprint, region
 
     rule = each.rule
@@ -118,7 +118,9 @@ def _survivor(mutant: Mutant) -> Result:
 
 
 def as_text(found: MutationResult, results: Results) -> str:
-    """For each rule the number of unnoticed changes, then each with its line; the summary below."""
+    """For each rule the number of surviving mutants, then each of them with its line; last the
+    summary.
+    """
     from tspec.why.place import place
 
     shown = {each.fingerprint for each in results.results}

@@ -29,7 +29,7 @@ FOUND_NOTHING, FOUND, FAULT = 0, 1, 2
 
 
 class Format(StrEnum):
-    """How findings are written."""
+    """The formats in which findings are written."""
 
     TEXT = "text"
     JSON = "json"
@@ -122,7 +122,10 @@ def _refuse_unusable(output: Output) -> None:
 
 
 def _refuse_unknown_ending(report: Path) -> None:
-    """End the command if a report's name has an ending that is of no format; one without an ending is JSON."""
+    """End the command if a report's file extension names no format.
+
+    A report without an extension is JSON.
+    """
     from tspec.report.formats import SUFFIXES
 
     ending = report.suffix
@@ -135,7 +138,7 @@ def _refuse_unknown_ending(report: Path) -> None:
 
 
 def refuse_no_folder(output: Path) -> None:
-    """End the command before it works, if there is no folder to write into."""
+    """End the command before any work, if the folder to write into does not exist."""
     if not output.parent.is_dir():
         raise BadParameter(f"there is no folder {output.parent} to write {output.name} into")
 
@@ -153,7 +156,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _entries(output: Output) -> tuple[BaselineEntry, ...]:
-    """The entries of the baseline. A missing or malformed one ends the command."""
+    """The entries of the baseline. A missing or malformed baseline ends the command."""
     file = output.baseline
     if file is None:
         return ()
@@ -278,7 +281,7 @@ def write_file(results: Results, output: Output) -> None:
 
 
 def write_or_show(what: str, file: Path, text: str) -> None:
-    """Write a file; if that fails, say why and show on standard error what it would hold."""
+    """Write a file. If that fails, print the reason and the content to standard error."""
     try:
         files.write(file, text)
     except OSError as problem:

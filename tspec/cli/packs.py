@@ -19,7 +19,7 @@ NARROWEST = 30
 
 
 class PacksFormat(StrEnum):
-    """How packs are listed."""
+    """The formats of the list of packs."""
 
     TEXT = "text"
     JSON = "json"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Tensors(StrEnum):
-    """Whether tensors have elements."""
+    """Whether tensors have data, or only shapes."""
 
     FAKE = "fake"
     REAL = "real"

@@ -47,7 +47,7 @@ SizeOption = Annotated[
 
 
 class Redact(StrEnum):
-    """The part of the data that is not stored."""
+    """The parts of the data that are not stored."""
 
     PATHS = "paths"
 

@@ -1,4 +1,4 @@
-"""RULE on a command line: a rule by its qualified name, or by its own where that is enough."""
+"""RULE on a command line: the qualified name of a rule, or its own name if that is unique."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def rule_named(
 
 
 def _programs(name: str, specs: Sequence[Path] | None, project: Config) -> Sequence[Program]:
-    """The specs to search: those asked for, or else the rule's module, the project's specs, and all shipped."""
+    """The specs to search: those asked for, or else the rule's module, the project's specs, and all
+    shipped.
+    """
     from tspec.cli.specs import refuse
     from tspec.resolve import load
     from tspec.resources import shipped

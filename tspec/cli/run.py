@@ -1,4 +1,4 @@
-"""`tspec run SPECS… -- script.py ARGS…`: run a script with rules checked in it."""
+"""`tspec run SPECS… -- script.py ARGS…`: run a script and check rules in it."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _status(ran: RunResult, found: Report, code: int, demands: RunSection) -> in
 
 
 def built(program: Program, ran: RunResult) -> Report:
-    """The report on a run: its violations by cause, and the counts of all ranks."""
+    """The report on a run: its violations grouped by cause, and the counts of all ranks."""
     from tspec.report.build import report
     from tspec.report.collect import tally
 

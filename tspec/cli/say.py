@@ -1,4 +1,4 @@
-"""How commands print text: the one place that escapes it for a terminal or the log of a CI."""
+"""Prints text of commands. Only this module escapes text for a terminal or the log of a CI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tspec.printable import json_text, lines, visible
 
 
 class BadParameter(typer.BadParameter):
-    """A wrong call, whose message may hold what was given. Commands raise this one, never typer's own."""
+    """A usage error.
+
+    Its message may contain what the user gave, escaped. Commands raise this class, never typer's.
+    """
 
     def __init__(self, message: str, **options: Any) -> None:
         super().__init__(visible(message), **options)
@@ -80,7 +83,7 @@ def warn(message: str) -> None:
 
 
 def in_lines(sentence: str) -> str:
-    """A sentence in lines as wide as the terminal, control characters in it as escapes."""
+    """A sentence in lines as wide as the terminal. Control characters are escaped."""
     return textwrap.fill(
         visible(sentence),
         shutil.get_terminal_size().columns,

@@ -22,18 +22,18 @@ class ScriptCommand(TyperCommand):
     """A command whose own arguments end at the first `--`; `command_of` gives those after it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments after `--` away from the command's own parser."""
+        """Hide the arguments after `--` from the command's own parser."""
         own, behind = split(args)
         ctx.meta[KEY] = behind
         return super().parse_args(ctx, own)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The usage line shows where the script goes."""
+        """Add the place of the script to the usage line."""
         return [*super().collect_usage_pieces(ctx), "-- (script.py | -m MODULE) ARGS..."]
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments before the first `--`, and those behind it."""
+    """The arguments before the first `--`, and those after it."""
     if "--" not in arguments:
         return list(arguments), []
     place = list(arguments).index("--")
@@ -61,9 +61,9 @@ def command_of(ctx: typer.Context) -> tuple[str, ...]:
 
 
 def _no_script(name: str, command: str | None) -> str:
-    """The message about a word that names no file.
+    """The message for an argument that names no file.
 
-    For a program it says how to combine it with tspec.
+    If it names a program, the message says how to combine it with tspec.
     """
     beside = str(Path(sys.executable).parent)
     if not (shutil.which(name) or shutil.which(name, path=beside)):
@@ -80,7 +80,10 @@ def name_of(command: Sequence[str]) -> str:
 
 
 def _is_importable(module: str) -> bool:
-    """Whether the top-level package of a module exists, here or installed. Nothing is imported."""
+    """True if the top-level package of a module exists, in this folder or installed.
+
+    Nothing is imported.
+    """
     package = module.partition(".")[0]
     if not package:
         return False

@@ -43,7 +43,7 @@ TestsArgument = Annotated[
 
 
 class Executors(StrEnum):
-    """Who decides the rules of a test beside the reference interpreter."""
+    """What evaluates the rules of a test besides the reference interpreter."""
 
     INTERPRETER = "interpreter"
     OFFLINE = "offline"
@@ -89,14 +89,14 @@ class CoverageOptions:
     ] = None  # fmt: skip
 
     def settled(self) -> CoverageOptions:
-        """The same, if what is to be written can be; else the command ends."""
+        """The same options. The command ends if a file that it is to write cannot be written."""
         if self.coverage_report is not None:
             refuse_unwritable("coverage report", self.coverage_report)
         return self
 
     @property
     def wanted(self) -> bool:
-        """Coverage was asked for, by any of its options."""
+        """True if any option of coverage was given."""
         asked = (self.trace, self.fail_under, self.coverage_report)
         return self.coverage or any(each is not None and each != [] for each in asked)
 
@@ -132,7 +132,7 @@ def test(
 def load_tests(
     paths: list[Path], *, need_tests: bool = True, output: Output | None = None
 ) -> Program:
-    """The program that PATHS say. What is wrong is printed and ends the command."""
+    """The program in PATHS. Errors are printed and end the command."""
     from tspec.cli.specs import refuse
     from tspec.resolve import load
 
@@ -162,7 +162,10 @@ def measured(program: Program, suite: Suite, covering: CoverageOptions) -> Cover
 
 
 def write(results: Results, suite: Suite, seen: Coverage | None, output: Output) -> None:
-    """Failures and coverage to standard output; of other formats than text the summary to the other."""
+    """Write failures and coverage to standard output.
+
+    For formats other than text, the summary goes to standard error.
+    """
     from tspec.testing.show_coverage import as_plain, as_text, summary
 
     if output.output_format is Format.TEXT:

@@ -1,4 +1,4 @@
-"""`tspec trace show DIR`: what a recording holds."""
+"""`tspec trace show DIR`: the content of a recording."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ def show(
         Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A recording.")
     ],
 ) -> None:
-    """Print what a recording holds: ranks, steps, events, entities, sizes."""
+    """Print the content of a recording: ranks, steps, events, entities, sizes."""
     from tspec.trace.show import summary, text
 
     say(text(summary(folder)), form="titled")

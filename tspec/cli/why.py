@@ -16,7 +16,7 @@ from tspec.cli.say import say, say_json
 
 
 class OutputFormat(StrEnum):
-    """How an answer is written."""
+    """The formats of an answer."""
 
     TEXT = "text"
     JSON = "json"
@@ -29,7 +29,7 @@ TraceOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which instances are asked for."""
+    """The instances that the question is about."""
 
     step: Annotated[
         int | None, typer.Option("--step", metavar="N", help="Only instances of this step.")
@@ -43,7 +43,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How the answer is written."""
+    """Options for the form of the answer."""
 
     show: Annotated[
         int, typer.Option("--show", metavar="N", min=1, help="How many of each to show.")
