@@ -268,12 +268,21 @@ def test_a_factor_that_is_nearly_one_is_not_said_to_be_one() -> None:
 def test_a_buffer_is_as_uncertain_as_what_its_module_is_given() -> None:
     """Samples move a running mean of many numbers by less than the numbers themselves."""
     buffer, given = TensorName("buffers", "norm.mean", 1), TensorName("inputs", "norm", 1, 1)
-    values = {buffer: torch.ones(4), given: torch.ones(8)}
+    values = {buffer: torch.ones(1), given: torch.ones(8)}
     sample = {**values, given: values[given] * (1 + 8 * EPS)}
     for of, expected in ((given, 24 * EPS), (replace(given, name="fc"), 3 * EPS)):
         reference, moved = ({buffer: each[buffer], of: each[given]} for each in (values, sample))
         found = Comparer(reference, [moved], THREE).compared(buffer, reference[buffer])
         assert found.tolerated == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_buffer_is_not_far_more_uncertain_than_its_samples() -> None:
+    """Many numbers of a maximum that samples hardly move are not off by all that the input is."""
+    buffer, given = TensorName("buffers", "norm.most", 1), TensorName("inputs", "norm", 1, 1)
+    reference = {buffer: torch.ones(20), given: torch.ones(8)}
+    sample = {buffer: reference[buffer] * 1.01, given: reference[given] * 1.5}
+    found = Comparer(reference, [sample], THREE).compared(buffer, reference[buffer])
+    assert found.tolerated == pytest.approx(3 * 1.5 * 0.01, rel=1e-3)
 
 
 def test_what_replicas_make_together_is_compared_where_they_are_reduced_later() -> None:

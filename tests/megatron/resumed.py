@@ -181,7 +181,7 @@ def load_models(job: Job, state: dict[str, Any], bug: str | None) -> None:
     for key, model in models_of(job).items():
         given = state[key]
         if bug == "layer_left_out":
-            given = {name: each for name, each in given.items() if "layers.1." not in name}
+            given = {name.replace("layers.1.", "layer.1."): each for name, each in given.items()}
         model.load_state_dict(given, strict=bug != "layer_left_out")
 
 

@@ -21,6 +21,8 @@ from tspec.layout.text import ranks_text
 from tspec.resolve.program.trials import Noise, Tolerance
 
 Tensors = Mapping[TensorName, Tensor]
+FEW = 10
+"""The round-off of a buffer of n numbers may exceed that of the samples by the factor 1 + FEW / n."""
 OUTLYING = 1000
 """The ratio to the median input from which on an input does not count for the size of inputs."""
 _MEANS = {"missing reduction": "so a reduction is missing", "stale": "so it was not updated"}
@@ -242,7 +244,8 @@ class Comparer:
         moved.append(floor * scale)
         if _norm(reference) <= self._zero(name):
             moved.append(scale)
-        moved += (self._noise(each, noise) * scale for each in self._averaged(name))
+        averaged = (self._noise(each, noise) * scale for each in self._averaged(name))
+        moved.append(min(max(averaged, default=0.0), self._most_of_few(name) * max(moved)))
         if name.kind == "gradient_norms":
             moved.append(self._noise_of_norm(name.step) * scale)
         gradient = TensorName("param_grads", name.subject, name.step)
@@ -250,6 +253,12 @@ class Comparer:
             part = self._noise(gradient, noise)
             moved.append(((1 + part) ** 2 - 1) * scale)  # of its squares; less of a mean of it
         return _ratio(max(moved), scale)
+
+    def _most_of_few(self, name: TensorName) -> float:
+        """The factor by which round-off may exceed that of the samples. It is large for a tensor of
+        few numbers, since their errors may cancel out in each of a few samples.
+        """
+        return inf if name.kind == "losses" else 1 + FEW / max(prod(self._shape(name)), 1)
 
     def _noise_of_norm(self, step: int) -> float:
         """The relative change of the norm of all gradients if each gradient changes as in a
