@@ -35,6 +35,8 @@ invariant dropped { for m in models before dropout when phase == eval and m.trai
 invariant applied { before dropout every 3 steps when step <= 4 expect dropout.p > 0.2 }
 invariant products { before optimizer.step when step <= 3 expect count(calls(matmul)) > 2 }
 invariant later { after optimizer.step when step > 8 expect count(calls(dropout)) == 1 }
+invariant in_a_step { each step when step <= 4 expect count(calls(torch.nn.ReLU.forward)) == 2 }
+invariant in_a_pass { each microbatch when step <= 4 expect count(calls(dropout)) == 2 }
 """
 
 

@@ -140,13 +140,15 @@ def unread_conditions(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
     Empty if features of calls are not looked up, or some rule looks them up in any step.
     """
     looked_up = any(features and later for features, later in plan.kept[event].values())
-    found = [(one, _guard_in_step(one)) for one in _lookers(plan, event)] if looked_up else []
+    found = [(one, _step_guard(one)) for one in _lookers(plan, event)] if looked_up else []
     known = [(one, guard) for one, guard in found if guard is not None]
     return known if len(known) == len(found) else []
 
 
-def _guard_in_step(one: RulePlan) -> r.Expr | None:
-    """A condition on the step alone, without which a rule reads nothing of a window within its step; None if it has none."""
+def _step_guard(one: RulePlan) -> r.Expr | None:
+    """A condition on the step alone, without which a rule looks up no call of its step; None if it
+    has none, or if a window of it extends over steps.
+    """
     window = one.rule.window
     if one.history or not (window.kind in ("before", "after") or window.span in _WITHIN):
         return None
@@ -155,13 +157,6 @@ def _guard_in_step(one: RulePlan) -> r.Expr | None:
 
 _OF_STEP = frozenset(("step", STEP_OF_RUN))
 _WITHIN = ("step", "microbatch")
-
-
-def _step_guard(one: RulePlan) -> r.Expr | None:
-    """A condition on the step alone, without which a rule looks up no call of its step; None if it has none."""
-    if one.history or one.rule.window.kind not in ("before", "after"):
-        return None
-    return _guard(one, _OF_STEP)
 
 
 def _guard(one: RulePlan, names: frozenset[str]) -> r.Expr | None:
