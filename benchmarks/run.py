@@ -21,6 +21,7 @@ BENCHMARKS = {
     "folding": "folds over an epoch at its begin and its end",
     "layouts": "proofs for the shipped Megatron layouts",
     "jobs": "recording and running beside the plain run",
+    "parts": "what the parts of recording and running take",
     "frameworks": "recording and running in real Trainer and Lightning jobs",
     "equivalence": "a whole equivalence over a plain step",
     "megatron": "the Megatron pack in jobs of megatron-core",
