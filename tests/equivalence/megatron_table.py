@@ -84,6 +84,7 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.1.mlp.router",
         hidden=(BFLOAT16,),
     ),
+    Case("batch_sent_to_all_ranks", "dp=2", "inputs embedding", "GPTModel"),
     Case("bucket_not_reduced", "dp=2,overlap", f"param_grads {EMBEDDING}.weight", "all parameters"),
     Case("copy_marked_as_piece", "tp=2,clipped", NORM, ""),
     Case("embedding_mask_not_applied", "tp=2", f"outputs {EMBEDDING}", EMBEDDING),
@@ -126,8 +127,15 @@ CASES: tuple[Case, ...] = (
         "output_layer",
         "decoder.layers.2.mlp.linear_fc1",
     ),
+    Case("last_micro_batch_not_passed_back", "pp=2", f"param_grads {EMBEDDING}.weight", ""),
     Case("losses_of_gathered_logits", "tp=2", "outputs output_layer", "output_layer"),
     Case("losses_of_own_classes", "tp=2", "outputs GPTModel", "GPTModel"),
+    Case(
+        "mask_missing_on_one_rank",
+        "tp=2",
+        "outputs decoder.layers.0.self_attention.core_attention",
+        "decoder.layers.0.self_attention.core_attention",
+    ),
     Case(
         "model_copy_not_written",
         "pp=2,untied",
@@ -176,6 +184,7 @@ CASES: tuple[Case, ...] = (
         f"params {EMBEDDING}.weight",
         "all parameters",
     ),
+    Case("positions_by_rank", "tp=2", "inputs embedding.position_embeddings", "GPTModel"),
     Case(
         "rates_by_one_ranks_batch",
         "dp=2,warmup=4",
@@ -207,6 +216,13 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.1.mlp",
     ),
     Case(
+        "schedule_left_out_on_one_stage",
+        "pp=2,untied,warmup=4",
+        "params decoder.layers.2.input_layernorm.weight",
+        "decoder.layers.2.mlp.linear_fc2",
+        steps=2,
+    ),
+    Case(
         "stage_begins_too_early",
         "pp=2",
         "params decoder.layers.2.input_layernorm.weight",
@@ -224,12 +240,14 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.2.mlp",
         "outputs decoder.layers.2.mlp",
     ),
+    Case("vocabulary_shifted_on_one_rank", "tp=2", f"outputs {EMBEDDING}", EMBEDDING),
 )
 LEFT_OUT: Mapping[str, str] = {
     "attention_sink_not_marked": "megatron-core has it [as it is](findings.md)",
     "default_stream_by_rank": "no number of a step without dropout depends on it",
     "expert_copies_not_summed": "megatron-core has it [as it is](findings.md)",
     "experts_drawn_alike": "no number of a step without dropout depends on it",
+    "heads_drop_alike": "no number of a step without dropout depends on it",
     "last_bucket_not_gathered": "parameters that the next forward pass gathers are not there at the end of a step",
     "left_out_update_decays": "the update that is left out is that of fp16, which no row has",
     "losses_smoothed_over_own_classes": "it needs label smoothing, which the reference does not have; the rules find it",

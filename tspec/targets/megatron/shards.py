@@ -7,7 +7,7 @@ with the data.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -49,11 +49,8 @@ class ShardedFields:
                     s: alone if one.module is None else read(self, one.tensor)
                     for s, one in things.items()
                 }
-        elif kind == "module" and name == "sequence_parallel":
-            return {
-                s: bool(getattr(getattr(one, "config", None), name, False))
-                for s, one in things.items()
-            }
+        elif kind == "module" and (of := _OF_CONFIGURATIONS.get(name)) is not None:
+            return {s: of(getattr(one, "config", None)) for s, one in things.items()}
         return {}
 
     def replicas(self, parameter: torch.Tensor) -> tuple[int, ...]:
@@ -166,6 +163,11 @@ _OF_PARAMETERS = {
     "main_grad": ShardedFields.main_grad,
     "shard": ShardedFields.shard,
 }
+_OF_CONFIGURATIONS: Mapping[str, Callable[[Any], Any]] = {
+    "sequence_parallel": lambda config: bool(getattr(config, "sequence_parallel", False)),
+    "attention_dropout": lambda config: getattr(config, "attention_dropout", ABSENT),
+}
+"""Fields of modules that their configuration has."""
 
 
 def _groups() -> Any:
