@@ -259,7 +259,7 @@ FAULTS = (
         "tensor_parallel plain",
         "part_changed",
         "One rank changes its copy of a bias after an update.",
-        Found("parameters_that_agreed_keep_agreeing", 4, (0, 1), "blocks.1.down.bias"),
+        Found("replicas_agree", 5, (0, 1), "blocks.1.down.bias"),
     ),
     Fault(
         "tensor_parallel plain",

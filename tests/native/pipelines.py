@@ -14,12 +14,21 @@ from torch.distributed.pipelining import (
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
     SplitPoint,
     pipeline,
 )
 from torch.nn.parallel import DistributedDataParallel
 
-KINDS = ("gpipe", "1f1b", "interleaved", "zero_bubble", "traced", "clip", "tied", "with_replicas")
+SEVERAL_STAGES = {
+    "interleaved": ScheduleInterleaved1F1B,
+    "zero_bubble": ScheduleInterleavedZeroBubble,
+    "breadth_first": ScheduleLoopedBFS,
+    "v_shaped": ScheduleZBVZeroBubble,
+}
+"""Schedules under which a rank has two stages. If v-shaped, the first rank has the first and the last one."""
+KINDS = ("gpipe", "1f1b", *SEVERAL_STAGES, "traced", "clip", "tied", "with_replicas")
 BUGS = (
     "own_norm",
     "norm_not_summed",
@@ -87,14 +96,14 @@ def make_schedule(kind, bug, whole, stage, group, replicas):
         options["loss_fn"] = lambda found, images: (found - images.flatten(1)).square().mean()
         built = PipelineStage(module, stage, count, cpu, group=group)
         return ScheduleGPipe(built, **options), [module]
-    if kind in ("interleaved", "zero_bubble"):
-        modules = [Stage(whole, i, 2 * count) for i in (stage, stage + count)]
+    if kind in SEVERAL_STAGES:
+        places = (stage, 2 * count - 1 - stage if kind == "v_shaped" else stage + count)
+        modules = [Stage(whole, i, 2 * count) for i in places]
         stages = [
             PipelineStage(module, i, 2 * count, cpu, group=group)
-            for module, i in zip(modules, (stage, stage + count), strict=True)
+            for module, i in zip(modules, places, strict=True)
         ]
-        made = ScheduleInterleaved1F1B if kind == "interleaved" else ScheduleInterleavedZeroBubble
-        return made(stages, **options), modules
+        return SEVERAL_STAGES[kind](stages, **options), modules
     module = Stage(whole, stage, count)
     if kind == "with_replicas" and not (bug == "unwrapped" and stage == count - 1):
         module = DistributedDataParallel(module, process_group=replicas)
@@ -133,7 +142,7 @@ def work(args):
     optimizer = torch.optim.AdamW([p for m in trained for p in m.parameters()], lr=3e-3)
     images, labels = digits().tensors
     draw = torch.Generator().manual_seed(args.seed + place)
-    last = stage == dist.get_world_size(group) - 1
+    last = stage == (0 if kind == "v_shaped" else dist.get_world_size(group) - 1)
     for step in range(args.steps):
         rows = torch.randint(len(images), (32,), generator=draw)
         if bug == "repeated":

@@ -53,7 +53,8 @@ KINDS = {
         "table",
     ),
     "pipelines": (
-        *("gpipe", "1f1b", "interleaved", "zero_bubble", "traced", "clip", "tied"),
+        *("gpipe", "1f1b", "interleaved", "zero_bubble", "breadth_first", "v_shaped", "traced"),
+        *("clip", "tied"),
         "with_replicas",
     ),
 }

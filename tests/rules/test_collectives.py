@@ -127,7 +127,7 @@ def test_faults(kind, fault, rule, tmp_path):
 @pytest.mark.parametrize(
     ("fault", "rule", "tensor"),
     [
-        ("replica", "parameters_that_agreed_keep_agreeing", "3.bias"),
+        ("replica", "replicas_agree", "3.bias"),
         ("unreduced", "gradients_agree_after_all_reduce", "0.weight"),
     ],
 )
