@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import sweeps
 from tests.families import family
 from tests.megatron.layouts import Layout
-from tests.megatron.sweep import CLEAN, LLAMA, OPENING, STEPS, swept
+from tests.megatron.sweep import CLEAN, LLAMA, OPENING, PACKS, STEPS, swept
 from tests.sweeps import HEADER
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "megatron_clean.md"
@@ -36,5 +37,14 @@ def test_the_page_has_a_silent_row_for_each_layout() -> None:
 @pytest.mark.parametrize("layout", family(CLEAN, SAMPLE))
 def test_packs_are_silent(layout: str, tmp_path: Path) -> None:
     found = swept(layout, tmp_path)
+    assert found.findings == ()
+    assert found.decided > 1000
+
+
+@pytest.mark.gloo
+def test_packs_are_silent_where_a_job_evaluates(tmp_path: Path) -> None:
+    """The passes of an evaluation belong to the step before it."""
+    script = (str(Path(__file__).with_name("evaluated.py")), "tp=2,sp,dropout,steps=4")
+    found = sweeps.swept("evaluated", 2, PACKS, script, tmp_path)
     assert found.findings == ()
     assert found.decided > 1000
