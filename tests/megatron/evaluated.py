@@ -19,6 +19,7 @@ from tests.megatron.layouts import Layout
 def main() -> None:
     train.prepare(None)
     import torch
+    from megatron.core.pipeline_parallel import get_forward_backward_func
 
     from tests.megatron import job
 
@@ -29,7 +30,7 @@ def main() -> None:
         for chunk in made.chunks:
             chunk.eval()
         with torch.no_grad():
-            job.get_forward_backward_func()(
+            get_forward_backward_func()(
                 forward_step_func=partial(job.forward_step, layout),
                 data_iterator=data if several else data[0],
                 model=made.chunks if several else made.chunks[0],
@@ -41,7 +42,9 @@ def main() -> None:
         for chunk in made.chunks:
             chunk.train()
 
-    def steps(layout: Layout, stepped: Callable[[], None]) -> list[dict[str, float | None]]:
+    def steps(
+        layout: Layout, stepped: Callable[[], None] = lambda: None
+    ) -> list[dict[str, float | None]]:
         made = job.job_of(layout)
         evaluate(made)
         found = []
