@@ -240,6 +240,43 @@ class TargetsDoNotMoveToPredictions(Advised):
         return F.mse_loss(output, self.target)
 
 
+# --- losses -------------------------------------------------------------------------------------
+
+
+class LossesFallBelowAConstantAnswer(Advised):
+    """Labels that were sorted, while the images were not."""
+
+    steps = 110
+
+    def make_loader(self):
+        labels = DIGITS.labels.sort().values if self.faulty else DIGITS.labels
+        data = torch.utils.data.TensorDataset(DIGITS.images, labels)
+        return torch.utils.data.DataLoader(data, batch_size=32, shuffle=True)
+
+
+class TermsOfTheLossAreTrained(Advised):
+    """Digits and whether they are odd."""
+
+    def build(self):
+        return nn.ModuleDict({"digit": perceptron(), "odd": perceptron()})
+
+    def forward(self, images):
+        self.odd = self.model["odd"](images)[:, 0]
+        return self.model["digit"](images)
+
+    def loss(self, output, labels):
+        second = F.binary_cross_entropy_with_logits(self.odd, (labels % 2).float())
+        return super().loss(output, labels) + 0.5 * (second.detach() if self.faulty else second)
+
+
+class TermsOfTheLossAreAdded(TermsOfTheLossAreTrained):
+    """The same, and the second term is subtracted."""
+
+    def loss(self, output, labels):
+        second = F.binary_cross_entropy_with_logits(self.odd, (labels % 2).float())
+        return F.cross_entropy(output, labels) + (-0.5 if self.faulty else 0.5) * second
+
+
 # --- updates ------------------------------------------------------------------------------------
 
 

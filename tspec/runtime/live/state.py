@@ -48,6 +48,7 @@ from tspec.runtime.live.graph import (
     softmax_dims,
     unscaled_scores,
 )
+from tspec.runtime.live.guesses import Guesses
 from tspec.runtime.live.held_out import HeldOutSamples
 from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.loose import LooseParameters
@@ -68,6 +69,8 @@ from tspec.runtime.live.saved import SavedModel, is_own_state, not_loaded, saved
 from tspec.runtime.live.scaled import GradientFactors
 from tspec.runtime.live.similarities import crossed_norms
 from tspec.runtime.live.squares import stretched_squares
+from tspec.runtime.live.stored import StoredTensors
+from tspec.runtime.live.terms import LossTerms
 from tspec.runtime.live.tokens import TokenHistory
 from tspec.runtime.live.views import swapping_views
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
@@ -130,6 +133,7 @@ class SubjectRegistry:
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.projected = ProjectedParameters(features)
         self.checkpoints = LoadedCheckpoints()
+        self.stored = StoredTensors()
         self.interpolated = InterpolatedParameters()
         self.elsewhere = ElsewhereUpdatedParameters(features)
         self.copied = CopiedParameters(features)
@@ -187,9 +191,7 @@ class SubjectRegistry:
         return {
             **FUNCTIONS,
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
-            "missing_keys": lambda saved: [
-                key for each in self._saved(saved) for key in each.missing
-            ],
+            "missing_keys": lambda saved: self.stored.missing_keys(self._saved(saved)),
             "for_parameters": self._for_parameters,
             "used_early": self.pending.used_early,
             "before_update": self._before_update,
@@ -208,6 +210,8 @@ class SubjectRegistry:
             "placements": placements,
             "operations": LossOperations().operations,
             "weak_masks": of_first(PASSES, weak_masks),
+            **LossTerms(self._before_update).functions,
+            **Guesses().functions,
             "unscaled_scores": of_first(PASSES, unscaled_scores),
             "loose_parameters": self.loose.loose_parameters,
             "swapping_views": of_first(PASSES, swapping_views),

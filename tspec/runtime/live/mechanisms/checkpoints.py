@@ -12,6 +12,7 @@ from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.kept_weights import KeptWeights
 from tspec.runtime.live.living import instances_of
 from tspec.runtime.live.resumed import LoadedCheckpoints
+from tspec.runtime.live.stored import StoredTensors
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
 READ = "torch.load"
@@ -20,6 +21,7 @@ SHARDS_READ = "torch.distributed.checkpoint.state_dict_loader._load_state_dict"
 is replaced by its `state_dict()`.
 """
 OPTIMIZER = "torch.optim.Optimizer.load_state_dict"
+LOAD = "torch.nn.Module.load_state_dict"
 SCALER = "torch.amp.grad_scaler.GradScaler.step"
 SEEDS = ("torch.random.manual_seed", "torch.random.seed")
 BACKWARD = "torch.autograd.backward"
@@ -49,6 +51,21 @@ class GivenListener(Listener):
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An optimizer is given a state."""
         self._checkpoints.given(args[1] if len(args) > 1 else kwargs.get("state_dict"))
+
+
+class StoredListener(Listener):
+    """Remembers which tensors of a module have the values of a state dict."""
+
+    def __init__(self, stored: StoredTensors) -> None:
+        self._stored = stored
+
+    def returned(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+    ) -> None:
+        """A module has loaded a state dict."""
+        state = args[1] if len(args) > 1 else kwargs.get("state_dict")
+        if isinstance(state, Mapping):
+            self._stored.loaded(args[0], state)
 
 
 class UnscalesListener(Listener):
@@ -87,9 +104,12 @@ def install(job: FollowedJob) -> None:
     """Follow the loading of checkpoints and the use of their states, if an event compares with
     them.
     """
+    watch = job.functions.watch_path
+    if job.spec.computes("missing_keys"):
+        watch(Role("stored", StoredListener(job.state.stored), path=LOAD))
     if not any(map(job.spec.computes, READERS)):
         return
-    known, watch = job.state.checkpoints, job.functions.watch_path
+    known = job.state.checkpoints
     watch(Role("read", ReadListener(known), path=READ))
     watch(Role("optimizer given", GivenListener(known), path=OPTIMIZER))
     watch(Role("unscales", UnscalesListener(known), path=SCALER))

@@ -1,0 +1,104 @@
+"""Losses that are no better than that of a constant answer, which knows the targets and no inputs.
+
+No constant has a smaller loss on a batch than these: the entropy of its labels is the least cross
+entropy of one distribution, and the variance of its targets is the least mean squared error of one
+number. So a model with a smaller loss has used its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+LEAST = 16
+"""The smallest number of targets that is enough."""
+MOST = 128
+"""The largest number of labels. With the words of a text, the first steps are not enough to learn how often
+each occurs.
+"""
+EVERY = 11
+"""One in so many losses is read. Few steps have eleven losses of one shape, of which one would be read always."""
+
+BELOW = 0.99
+"""A loss is below another one if it is so by more than a hundredth, which rounding may cost."""
+
+
+@dataclass(slots=True)
+class _Series:
+    """The losses of predictions of one shape."""
+
+    count: int = 0
+    unbeaten: int = 0
+    """The number of read losses since one was below the constant's."""
+
+    def take(self, loss: torch.Tensor, guess: float) -> None:
+        """A loss is compared with the constant's; it is nothing if all targets are the same."""
+        if guess > 0:
+            self.unbeaten = 0 if float(loss.detach()) < BELOW * guess else self.unbeaten + 1
+
+
+class Guesses:
+    """Compares some losses of each kind and shape with the best constant answer."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[object, ...], _Series] = {}
+
+    @property
+    def functions(self) -> Mapping[str, Callable[..., int]]:
+        """What the fields of loss functions call, by name."""
+        return {
+            "unbeaten_classes": self.unbeaten_classes,
+            "unbeaten_logits": self.unbeaten_logits,
+            "unbeaten_squares": self.unbeaten_squares,
+        }
+
+    def unbeaten_classes(
+        self, input: Any, target: Any, loss: Any, weight: Any, ignore_index: int
+    ) -> int:
+        """Counts cross entropies in a row that are not below the entropy of the labels.
+
+        This and the other functions return the largest count of all kinds and shapes.
+        """
+        series = self._read("classes", input, target, loss, weight)
+        if series is not None and not target.is_floating_point():
+            counts = torch.unique(target[target != ignore_index], return_counts=True)[1].double()
+            if len(counts) <= MOST and counts.sum() >= 2 * len(counts):
+                series.take(loss, _entropy(counts / counts.sum()))
+        return self._longest()
+
+    def unbeaten_logits(
+        self, input: Any, target: Any, loss: Any, weight: Any, pos_weight: Any
+    ) -> int:
+        """The same of the entropy of one probability for all elements."""
+        series = self._read("logits", input, target, loss, weight)
+        if series is not None and pos_weight is None:
+            mean = target.double().mean()
+            series.take(loss, _entropy(torch.stack((mean, 1 - mean))))
+        return self._longest()
+
+    def unbeaten_squares(self, input: Any, target: Any, loss: Any, weight: Any) -> int:
+        """The same of squared errors and the variance of the targets."""
+        series = self._read("squares", input, target, loss, weight)
+        if series is not None:
+            series.take(loss, float(target.double().var(correction=0)))
+        return self._longest()
+
+    def _longest(self) -> int:
+        return max((each.unbeaten for each in self._series.values()), default=0)
+
+    def _read(self, kind: str, input: Any, target: Any, loss: Any, weight: Any) -> _Series | None:
+        """The series of a loss that is read now; None of others."""
+        if weight is not None or not getattr(loss, "requires_grad", False) or loss.numel() != 1:
+            return None
+        if type(target) is not torch.Tensor or target.numel() < LEAST or target.requires_grad:
+            return None
+        series = self._series.setdefault((kind, *input.shape[1:]), _Series())
+        series.count += 1
+        return None if series.count % EVERY else series
+
+
+def _entropy(probabilities: torch.Tensor) -> float:
+    return float(torch.special.entr(probabilities).sum())
