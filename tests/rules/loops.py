@@ -1609,6 +1609,25 @@ class ResumedOptimizersHaveTheirState(Loop):
         self.schedule.step()
 
 
+class ResumedMomentumGoesOn(Loop):
+    def make_optimizer(self):
+        return torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
+
+    def prepared(self):
+        """Goes on where another run of three steps ended."""
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 30)
+        saved = self.schedule.state_dict() | {"last_epoch": 3, "_step_count": 4}
+        self.schedule.load_state_dict(saved)
+        if not self.faulty:
+            state = self.optimizer.state_dict()
+            for index, parameter in enumerate(self.model.parameters()):
+                state["state"][index] = {"momentum_buffer": parameter.detach() * 1e-3}
+            self.optimizer.load_state_dict(state)
+
+    def after_update(self):
+        self.schedule.step()
+
+
 class ResumedOptimizersKnowTheirUpdates(Loop):
     """Goes on from a checkpoint of ten steps, and saves another."""
 
