@@ -48,6 +48,7 @@ SAMPLE = {
 """One of each kind, and of each that was once accused."""
 JOBS = (
     "accumulate",
+    "adapters",
     "averaged",
     "bfloat16_rounding",
     "checkpointed_and_compiled",
@@ -140,6 +141,7 @@ def test_nothing_is_said_of_a_sound_job(job: str, tmp_path: Path) -> None:
 
 
 ADVISED = {
+    "adapters": 200,
     "folds": 1000,
     "folds --norm": 1000,
     "new_head": 200,
@@ -159,6 +161,12 @@ def test_nothing_is_advised(job: str, tmp_path: Path) -> None:
     assert "internal error" not in found.stderr
     assert "is not recorded" not in found.stderr
     assert found.decided > ADVISED[job]
+
+
+def test_adapters_are_saved_without_their_base(tmp_path: Path) -> None:
+    found = run(["specs/checkpoints"], HERE / "adapters.py", tmp_path / "report.json")
+    assert found.messages == []
+    assert found.decided > 10
 
 
 def test_every_script_is_a_job() -> None:

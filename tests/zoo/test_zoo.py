@@ -171,6 +171,10 @@ AVERAGES = (
         ("specs/advice",),
     ),
 )
+TERMS = (
+    Case("s22_detector", "detached", "terms_of_the_loss_are_trained", 4, ("specs/advice",)),
+    Case("s22_detector", "minus", "terms_of_the_loss_are_added", 3, ("specs/advice",)),
+)
 REPLICAS = (
     Case("r1_dry_run_before_wrapping", "own-state", "optimizer_state_starts_alike", 4),
     Case("r1_dry_run_before_wrapping", "own-rate", "options_of_replicas_agree", 4),
@@ -229,6 +233,7 @@ CASES = (
     *SCHEDULES,
     *MODELS,
     *REPLICAS,
+    *TERMS,
 )
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tspec.runtime.live.terms import PASSES, LossTerms
+from tspec.runtime.live.terms import PASSES, WITHOUT_GRAPH, LossTerms
 
 Sum = Callable[[Tensor, Tensor], Tensor]
 
@@ -89,10 +89,22 @@ def test_each_term_may_have_a_pass_of_its_own() -> None:
         assert turns.passes(1 + second) == ([], [])
 
 
-def test_terms_without_a_graph_do_not_count() -> None:
-    terms = LossTerms(lambda: False)
-    assert not terms.is_term(torch.ones(()))
-    assert not terms.is_term(None)
+def test_a_term_of_detached_tensors_is_left_out() -> None:
+    turns = Turns()
+    for found in ([], [WITHOUT_GRAPH]):
+        first, second = turns.two_terms()
+        constant = F.mse_loss(turns.output.detach(), torch.ones(8, 4))
+        assert not turns.terms.is_term(constant)
+        assert turns.passes(first + second + constant) == (found, [])
+
+
+def test_losses_without_gradients_do_not_count() -> None:
+    turns = Turns()
+    for _ in range(3):
+        with torch.no_grad():
+            assert not turns.terms.is_term(F.mse_loss(turns.output, torch.ones(8, 4)))
+        assert turns.turn(SOUND["a constant"]) == ([], [])
+    assert not turns.terms.is_term(None)
 
 
 def test_later_updates_are_not_read() -> None:

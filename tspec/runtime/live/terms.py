@@ -25,6 +25,8 @@ PASSES = 20
 """The number of updates whose terms are followed. Later losses are added up in the same way."""
 MARK = "tspec term"
 """The key of a term's number in the metadata of its node."""
+WITHOUT_GRAPH = "of detached tensors"
+"""Stands for the operation of a term that no graph shows."""
 _ADDS = frozenset({"Add", "Sub", "Rsub", "Stack", "Cat"})
 _CHAIN = 256
 """The number of nodes at the end of a graph that are read as sums."""
@@ -55,16 +57,21 @@ class LossTerms:
         return {"is_term": self.is_term, "left_out": self.left_out, "negated": self.negated}
 
     def is_term(self, result: Any) -> bool:
-        """True if the result of a loss function has a graph. It is marked."""
-        if not isinstance(result, torch.Tensor) or result.grad_fn is None:
+        """True if the result of a loss function has a graph. It is marked.
+
+        One that has none although gradients are on was computed of detached tensors: no pass can reach it.
+        """
+        if not isinstance(result, torch.Tensor) or not torch.is_grad_enabled():
             return False
+        node: Any = result.grad_fn
         if self._turn <= PASSES:
             if self._has_passed and not self._before_update():
                 self._turn, self._has_passed = self._turn + 1, False
             self._count += 1
-            result.grad_fn.metadata[MARK] = self._count
-            self._open[self._count] = (self._turn, made_by(result))
-        return True
+            if node is not None:
+                node.metadata[MARK] = self._count
+            self._open[self._count] = (self._turn, made_by(result) or WITHOUT_GRAPH)
+        return node is not None
 
     def left_out(self, losses: Any) -> list[str] | None:
         """The operations of earlier terms that neither the passes of their update nor this one have
@@ -73,8 +80,9 @@ class LossTerms:
         if self._turn > PASSES:
             self._open.clear()
             return None
-        for _, node in nodes(losses):
-            self._open.pop(_number(node), None)
+        for number in (_number(node) for _, node in nodes(losses)):
+            if number is not None:
+                self._open.pop(number, None)
         late = [each for each, (turn, _) in self._open.items() if turn < self._turn]
         found = [self._open.pop(each)[1] for each in late]
         if not self._has_passed:
