@@ -227,6 +227,22 @@ class ModelsThatOnlyAnswerKeepTheirStatistics(Advised):
         return super().loss(output, labels) + F.cross_entropy(output, self.wanted)
 
 
+class FrozenBatchNormsKeepTheirStatistics(Advised):
+    """Only the last layer of a model is trained."""
+
+    def build(self):
+        return perceptron(nn.BatchNorm1d(32))
+
+    def make_optimizer(self):
+        self.model[:-1].requires_grad_(False)
+        return torch.optim.Adam(self.model[-1].parameters(), lr=1e-3)
+
+    def forward(self, images):
+        if not self.faulty:
+            self.model[:-1].eval()
+        return super().forward(images)
+
+
 class TargetsDoNotMoveToPredictions(Advised):
     """A value of a state is to fit that of the next one."""
 
