@@ -65,6 +65,12 @@ FAULTS_OF_RESUMED = (
 FAULTS_OF_STATISTICS = (("own", "buffers_agree_when_saved"),)
 """A fault of `statistics_job.py`, and a rule of the pack advice that finds it."""
 
+FAULTS_OF_OWNERS = (
+    ("unheld", "optimizers_hold_all_trainable_parameters", "0.bias"),
+    ("left", "parameters_that_agreed_keep_agreeing", "2.weight"),
+)
+"""A fault of `owners_job.py`, a rule that finds it, and the subject of the finding."""
+
 FAULTS_OF_REPLICAS = (("left_behind", "ranks_without_updates_keep_up"),)
 """A fault of `native/replicated.py` that the pack communication stops before the rule of the pack essentials finds it."""
 
@@ -180,18 +186,11 @@ def test_ranks_that_send_what_they_update(kind, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.gloo
-def test_a_parameter_that_no_rank_updates(tmp_path):
-    done, found = run(tmp_path, "scatter", "unheld", packs=COPIES, job=OWNERS)
+@pytest.mark.parametrize(("fault", "rule", "subject"), FAULTS_OF_OWNERS)
+def test_an_update_that_is_not_made_or_not_sent(fault, rule, subject, tmp_path):
+    done, found = run(tmp_path, "scatter", fault, packs=COPIES, job=OWNERS)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert found == {("optimizers_hold_all_trainable_parameters", "0.bias")}
-
-
-@pytest.mark.slow
-@pytest.mark.gloo
-def test_an_update_that_is_not_sent(tmp_path):
-    done, found = run(tmp_path, "scatter", "left", packs=COPIES, job=OWNERS)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert ("parameters_that_agreed_keep_agreeing", "2.weight") in found
+    assert (rule, subject) in found
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from tests.native.faults import FAULTS as NATIVE
 from tests.rules.test_collectives import (
     FAULTS,
     FAULTS_BY_HAND,
+    FAULTS_OF_OWNERS,
     FAULTS_OF_PARTS,
     FAULTS_OF_REPLICAS,
     FAULTS_OF_RESUMED,
@@ -31,6 +32,7 @@ FOUND = frozenset().union(
     (variant.rule or name for name, variant in VARIANTS.items()),
     (case.rule for case in (*CASES, *MISTAKES)),
     (rule for *_, rule in (*FAULTS, *FAULTS_BY_HAND, *FAULTS_OF_PARTS)),
+    (rule for _, rule, _ in FAULTS_OF_OWNERS),
     (rule for *_, rule in (*FAULTS_OF_SHARES, *FAULTS_OF_RESUMED, *FAULTS_OF_STATISTICS)),
     (rule for _, rule in (*FAULTS_OF_CHECKPOINTS, *FAULTS_OF_RESUMED_PARTS, *FAULTS_OF_REPLICAS)),
     *EXPECTED.values(),

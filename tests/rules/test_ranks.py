@@ -17,7 +17,7 @@ JOB = Path(__file__).with_name("ranks_job.py")
 ROOT = JOB.parents[2]
 DATA_PARALLEL = {
     "ranks_draw_different_batches", "ranks_see_equally_many_batches", "loss_scale_agrees", "replicas_agree",
-    "parameters_that_agreed_keep_agreeing", "replicas_start_alike", "gradients_agree_after_all_reduce",
+    "replicas_start_alike", "gradients_agree_after_all_reduce",
     "learning_rates_agree", "gradient_norms_agree", "options_of_replicas_agree",
 }  # fmt: skip
 EXPECTED = {
