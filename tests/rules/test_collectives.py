@@ -69,7 +69,7 @@ FAULTS_OF_OWNERS = (
     ("unheld", "optimizers_hold_all_trainable_parameters", "0.bias"),
     ("left", "parameters_that_agreed_keep_agreeing", "2.weight"),
 )
-"""A fault of `owners_job.py`, a rule that finds it, and the subject of the finding."""
+"""A fault of `owners_job.py`, the only rule that finds it, and the subject of the finding."""
 
 FAULTS_OF_REPLICAS = (("left_behind", "ranks_without_updates_keep_up"),)
 """A fault of `native/replicated.py` that the pack communication stops before the rule of the pack essentials finds it."""
@@ -190,7 +190,7 @@ def test_ranks_that_send_what_they_update(kind, tmp_path):
 def test_an_update_that_is_not_made_or_not_sent(fault, rule, subject, tmp_path):
     done, found = run(tmp_path, "scatter", fault, packs=COPIES, job=OWNERS)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert (rule, subject) in found
+    assert found == {(rule, subject)}
 
 
 @pytest.mark.slow

@@ -85,35 +85,35 @@ def checked(epochs: int, batches: int) -> Callable[[Callable[[int], None]], None
     return run
 
 
-BATCH = 200
-"""Bytes of a batch within its epoch: `docs/design/live.md` says what they are; the interpreter's caches add up to 40."""
-STEP = 150
+BATCH = 100
+"""Bytes of a batch within its epoch: `docs/design/live.md` says what they are."""
+STEP = 100
 """Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first."""
 
 
 def test_within_an_epoch_a_batch_is_kept_and_no_more() -> None:
-    # Over fewer batches it tells whether the process had run a job before: first calls fill caches of the interpreter.
-    early, late = bytes_at((50, 650), checked(1, 655))
-    assert (late - early) / 600 < BATCH
+    # Windows over a number of steps grow until they hold that many.
+    early, late = bytes_at((350, 650), checked(1, 655))
+    assert (late - early) / 300 < BATCH
 
 
 @pytest.mark.slow
 def test_epochs_leave_nothing_behind() -> None:
-    early, late = bytes_at((50, 350), checked(18, 20))
-    assert (late - early) / 300 < STEP
+    early, late = bytes_at((150, 350), checked(18, 20))
+    assert (late - early) / 200 < STEP
 
 
 @pytest.mark.slow
 def test_two_thousand_steps_leave_nothing_behind() -> None:
     early, late = bytes_at((500, 2_500), checked(6, 500))
-    assert (late - early) / 2_000 < STEP / 7
+    assert (late - early) / 2_000 < STEP / 5
 
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_ten_thousand_steps_leave_nothing_behind() -> None:
     early, late = bytes_at((2_000, 12_000), checked(25, 500))
-    assert (late - early) / 10_000 < STEP / 15
+    assert (late - early) / 10_000 < STEP / 10
 
 
 @pytest.fixture
@@ -133,8 +133,8 @@ def recording(tmp_path: Path) -> Iterator[Callable[[Callable[[int], None]], None
 def test_a_recorder_keeps_nothing_of_steps_that_are_written(
     recording: Callable[[Callable[[int], None]], None],
 ) -> None:
-    early, late = bytes_at((50, 350), recording)
-    assert (late - early) / 300 < STEP
+    early, late = bytes_at((150, 350), recording)
+    assert (late - early) / 200 < STEP
 
 
 def kept(*rules: str, steps: int) -> tuple[dict[str, int], dict[str, int]]:
