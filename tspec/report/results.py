@@ -22,6 +22,7 @@ from tspec.printable import fenced
 from tspec.report.figures import Figure
 from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.report.incomplete import CODE, Incomplete
+from tspec.resolve.program.documentation import explanation
 from tspec.resolve.program.rules import Program, Rule
 from tspec.resources import stable
 from tspec.source import NOWHERE, Source, Span
@@ -315,15 +316,14 @@ def _from_incomplete(incomplete: Incomplete, severity: Severity) -> Result:
 
 
 def about(rule: Rule, version: str = "") -> RuleHelp:
-    """The text of a rule for formats: the first sentence of its `///`, all of it, and the rule's
+    """The text of a rule for formats: the first paragraph of its `///`, all of it, and the rule's
     source. `version` is its module's, if it has one.
     """
-    sentence = " ".join(rule.doc.split("\n\n")[0].split())
     text = rule.source.slice(rule.spans.whole)
     parts = [rule.doc.strip(), fenced(text, "tspec") if text else ""]
     return RuleHelp(
         rule.qualified,
-        sentence or rule.name.replace("_", " "),
+        explanation(rule.doc) or rule.name.replace("_", " "),
         "\n\n".join(part for part in parts if part),
         severity(rule),
         {"pack": rule.module, "version": version} if version else {},

@@ -8,6 +8,7 @@ from typing import Any
 
 from tspec.builtin.actions import DEFAULT
 from tspec.printable import visible
+from tspec.resolve.program.documentation import paragraphs
 from tspec.resolve.program.rules import Rule
 from tspec.why.explain import Explained
 from tspec.why.place import place
@@ -28,7 +29,7 @@ def as_text(found: Explained, version: str = "") -> str:
         lines += _wrap(head, "  ")
     lines += _wrap(f"else {_action(rule)}", "  ")
     if rule.doc:
-        lines += ["", *_paragraph(rule.doc)]
+        lines += ["", *_documentation(rule.doc)]
     lines += ["", "In words", *_wrap(" ".join(found.words), "  ")]
     lines += ["", "Reads", *_reads(found)]
     lines += ["", "Costs", *_costs(found)]
@@ -87,9 +88,8 @@ def bytes_said(number: int) -> str:
     return f"{size:.3g} GB"
 
 
-def _paragraph(text: str) -> Iterable[str]:
-    parts = [_wrap(" ".join(part.split()), "") for part in text.split("\n\n")]
-    return [line for part in parts for line in ["", *part]][1:]
+def _documentation(doc: str) -> Iterable[str]:
+    return [line for part in paragraphs(doc) for line in ["", *_wrap(part, "")]][1:]
 
 
 def _wrap(text: str, indent: str) -> list[str]:

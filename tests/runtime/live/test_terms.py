@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tspec.runtime.live.terms import PASSES, WITHOUT_GRAPH, LossTerms
+from tspec.runtime.live.terms import PASSES, TERMS, WITHOUT_GRAPH, LossTerms
 
 Sum = Callable[[Tensor, Tensor], Tensor]
 
@@ -112,3 +112,10 @@ def test_later_updates_are_not_read() -> None:
     for _ in range(PASSES + 1):
         turns.turn(CUT["detached"])
     assert turns.turn(SUBTRACTED["minus"]) == (None, None)
+
+
+def test_terms_that_no_pass_reaches_are_not_kept_without_bound() -> None:
+    turns = Turns()
+    for _ in range(TERMS):
+        turns.two_terms()
+    assert len(turns.terms._open) == TERMS

@@ -12,6 +12,7 @@ from tspec.infer.candidates import resolve_each
 from tspec.infer.heads import Claim, RuleHead, invariant
 from tspec.infer.main_copies import are_kept
 from tspec.infer.survey import Survey
+from tspec.resolve.program.documentation import explanation
 from tspec.resolve.program.queries import claimed
 from tspec.resolve.program.rules import Constant, Expr, Feature, Field, Rule
 from tspec.resolve.program.walk import expressions
@@ -88,8 +89,7 @@ def _claim(rule: Rule) -> Claim:
     )
     when = said(spans.condition) if spans.condition else None
     expect = said(spans.claim) if spans.claim else ""
-    breaks = " ".join(rule.doc.partition("\n\n")[0].split())
-    return Claim("advice", head, expect, breaks, when, surprise=3, name=rule.name)
+    return Claim("advice", head, expect, explanation(rule.doc), when, surprise=3, name=rule.name)
 
 
 def _copies_follow() -> Claim:

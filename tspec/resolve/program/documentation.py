@@ -8,14 +8,15 @@ HINT = "Look at: "
 
 def explanation(doc: str) -> str:
     """The first paragraph, on one line: what goes wrong. Findings show it; `tspec explain RULE` shows all."""
-    first = _paragraphs(doc)[0]
+    first = paragraphs(doc)[0]
     return "" if first.startswith(HINT) else first
 
 
 def hint(doc: str) -> str:
     """The hint of the documentation; empty if it has none."""
-    return " ".join(each.removeprefix(HINT) for each in _paragraphs(doc) if each.startswith(HINT))
+    return " ".join(each.removeprefix(HINT) for each in paragraphs(doc) if each.startswith(HINT))
 
 
-def _paragraphs(doc: str) -> list[str]:
+def paragraphs(doc: str) -> list[str]:
+    """The paragraphs, each on one line; one empty paragraph for an empty text."""
     return [" ".join(paragraph.split()) for paragraph in doc.split("\n\n")]

@@ -23,6 +23,8 @@ from tspec.runtime.live.graph import (
 
 PASSES = 20
 """The number of updates whose terms are followed. Later losses are added up in the same way."""
+TERMS = 4096
+"""The number of terms that are followed at a time. A job that never calls `backward` computes more."""
 MARK = "tspec term"
 """The key of a term's number in the metadata of its node."""
 WITHOUT_GRAPH = "of detached tensors"
@@ -64,7 +66,7 @@ class LossTerms:
         if not isinstance(result, torch.Tensor) or not torch.is_grad_enabled():
             return False
         node: Any = result.grad_fn
-        if self._turn <= PASSES:
+        if self._turn <= PASSES and len(self._open) < TERMS:
             if self._has_passed and not self._before_update():
                 self._turn, self._has_passed = self._turn + 1, False
             self._count += 1

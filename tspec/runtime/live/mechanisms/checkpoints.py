@@ -50,7 +50,7 @@ class GivenListener(Listener):
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """An optimizer is given a state."""
-        self._checkpoints.given(args[1] if len(args) > 1 else kwargs.get("state_dict"))
+        self._checkpoints.given(_state_of(args, kwargs))
 
 
 class StoredListener(Listener):
@@ -63,7 +63,7 @@ class StoredListener(Listener):
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """A module has loaded a state dict."""
-        state = args[1] if len(args) > 1 else kwargs.get("state_dict")
+        state = _state_of(args, kwargs)
         if isinstance(state, Mapping):
             self._stored.loaded(args[0], state)
 
@@ -98,6 +98,11 @@ def _tensors() -> list[torch.Tensor]:
 def _first(args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str) -> Any:
     """The first argument of a call."""
     return args[0] if args else kwargs.get(name)
+
+
+def _state_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The argument of `load_state_dict`, a method."""
+    return args[1] if len(args) > 1 else kwargs.get("state_dict")
 
 
 def install(job: FollowedJob) -> None:
