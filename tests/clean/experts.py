@@ -94,4 +94,4 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=40)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (os.path.abspath(folder), args), nprocs=2)
+        mp.start_processes(work, (os.path.abspath(folder), args), nprocs=2, start_method="fork")

@@ -70,7 +70,9 @@ def main():
     parser.add_argument("--kind", choices=["fully_shard", "flat"], default="fully_shard")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (os.path.join(folder, "meeting"), args), nprocs=2)
+        mp.start_processes(
+            work, (os.path.join(folder, "meeting"), args), nprocs=2, start_method="fork"
+        )
 
 
 if __name__ == "__main__":

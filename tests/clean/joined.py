@@ -61,4 +61,6 @@ if __name__ == "__main__":
     parser.add_argument("--kind", choices=["list", "loader", "left", "sharded"], default="list")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(run, (os.path.join(folder, "meeting"), args), nprocs=2)
+        mp.start_processes(
+            run, (os.path.join(folder, "meeting"), args), nprocs=2, start_method="fork"
+        )

@@ -39,4 +39,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--kind", choices=["autoencoder", "classifier"], default="autoencoder")
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (f"file://{folder}/meeting", parser.parse_args().kind), 2)
+        mp.start_processes(
+            work,
+            (f"file://{folder}/meeting", parser.parse_args().kind),
+            nprocs=2,
+            start_method="fork",
+        )

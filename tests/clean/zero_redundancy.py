@@ -44,4 +44,4 @@ if __name__ == "__main__":
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         meeting = os.path.join(folder, "meeting")
-        mp.spawn(run, (meeting, args.seed, args.epochs), nprocs=2)
+        mp.start_processes(run, (meeting, args.seed, args.epochs), nprocs=2, start_method="fork")

@@ -234,4 +234,6 @@ def sharded(model: nn.Module, rank: int, kind: str, fault: str) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         kind, fault = (*sys.argv[1:], "")[:2]
-        mp.spawn(work, (f"file://{folder}/meeting", kind, fault), nprocs=2)
+        mp.start_processes(
+            work, (f"file://{folder}/meeting", kind, fault), nprocs=2, start_method="fork"
+        )

@@ -90,4 +90,9 @@ def work(rank: int, meeting: str, fault: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (f"file://{folder}/meeting", "".join(sys.argv[1:2])), nprocs=2)
+        mp.start_processes(
+            work,
+            (f"file://{folder}/meeting", "".join(sys.argv[1:2])),
+            nprocs=2,
+            start_method="fork",
+        )

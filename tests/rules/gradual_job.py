@@ -64,4 +64,9 @@ def average(optimizer: torch.optim.Optimizer, fault: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (f"file://{folder}/meeting", (*sys.argv[1:], "")[0]), nprocs=2)
+        mp.start_processes(
+            work,
+            (f"file://{folder}/meeting", (*sys.argv[1:], "")[0]),
+            nprocs=2,
+            start_method="fork",
+        )

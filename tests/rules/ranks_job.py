@@ -79,4 +79,6 @@ if __name__ == "__main__":
     parser.add_argument("--faulty", action="store_true")
     parser.add_argument("--tensor-parallel", action="store_true")
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (f"file://{folder}/meeting", parser.parse_args()), nprocs=2)
+        mp.start_processes(
+            work, (f"file://{folder}/meeting", parser.parse_args()), nprocs=2, start_method="fork"
+        )

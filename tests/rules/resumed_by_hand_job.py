@@ -63,4 +63,4 @@ if __name__ == "__main__":
         saved = mp.get_context("spawn").Process(target=checkpoints, args=(Path(folder),))
         saved.start()
         saved.join()
-        mp.spawn(work, (folder, "".join(sys.argv[1:2])), nprocs=2)
+        mp.start_processes(work, (folder, "".join(sys.argv[1:2])), nprocs=2, start_method="fork")

@@ -106,4 +106,6 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         for run in range(2):
-            mp.spawn(work, (folder, run, "".join(sys.argv[1:2])), nprocs=2)
+            mp.start_processes(
+                work, (folder, run, "".join(sys.argv[1:2])), nprocs=2, start_method="fork"
+            )

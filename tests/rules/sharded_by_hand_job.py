@@ -202,4 +202,6 @@ def work(rank: int, meeting: str, kind: str, fault: str) -> None:
 if __name__ == "__main__":
     kind, fault = sys.argv[1], "".join(sys.argv[2:3])
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (f"file://{folder}/meeting", kind, fault), nprocs=WORLD)
+        mp.start_processes(
+            work, (f"file://{folder}/meeting", kind, fault), nprocs=WORLD, start_method="fork"
+        )

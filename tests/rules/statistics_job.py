@@ -39,4 +39,4 @@ def work(rank: int, folder: str, fault: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (folder, (*sys.argv[1:], "")[0]), nprocs=2)
+        mp.start_processes(work, (folder, (*sys.argv[1:], "")[0]), nprocs=2, start_method="fork")

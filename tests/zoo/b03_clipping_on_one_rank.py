@@ -117,4 +117,4 @@ if __name__ == "__main__":
     parser.add_argument("--bug", choices=["clip-on-rank-0"])
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (f"file://{folder}/meeting", args), nprocs=2)
+        mp.start_processes(work, (f"file://{folder}/meeting", args), nprocs=2, start_method="fork")

@@ -53,4 +53,6 @@ if __name__ == "__main__":
     parser.add_argument("--bug", choices=["nan"])
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, ("file://" + os.path.join(folder, "meeting"), args), nprocs=2)
+        mp.start_processes(
+            work, ("file://" + os.path.join(folder, "meeting"), args), nprocs=2, start_method="fork"
+        )

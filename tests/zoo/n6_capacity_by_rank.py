@@ -74,4 +74,4 @@ if __name__ == "__main__":
     parser.add_argument("--bug", choices=["own-capacity"])
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (folder, args), nprocs=2)
+        mp.start_processes(work, (folder, args), nprocs=2, start_method="fork")
