@@ -68,6 +68,10 @@ def check_case(request: pytest.FixtureRequest) -> CaseCheck:
 
 @pytest.fixture(autouse=True)
 def nothing_left(request: pytest.FixtureRequest) -> None:
-    """A job that is followed in this process knows what is alive in it: earlier tests' models must be gone."""
+    """A job that is followed in this process knows what is alive in it: earlier tests' models must be gone.
+
+    What is still alive then, such as modules, is frozen: the next collection does not look at it again.
+    """
     if request.path.relative_to(Path(__file__).parent).parts[0] in ("record", "rules", "runtime"):
         gc.collect()
+        gc.freeze()
