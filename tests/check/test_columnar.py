@@ -26,18 +26,17 @@ ROOT = HERE.parents[1]
 
 
 @pytest.mark.parametrize(
-    "name",
+    "names",
     [
-        "test_claims",
-        "test_moments",
-        "test_values",
-        *(pytest.param(each, marks=pytest.mark.slow) for each in ("test_instances", "test_time")),
+        ("test_claims", "test_moments", "test_values"),
+        pytest.param(("test_instances", "test_time"), marks=pytest.mark.slow),
     ],
+    ids=" ".join,
 )
-def test_every_line_of_the_page_holds_in_queries_too(name: str) -> None:
+def test_every_line_of_the_page_holds_in_queries_too(names: tuple[str, ...]) -> None:
     """Verdicts, reasons, shown values, steps and notes, and no rule is left to the interpreter."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.check.both"]
-    command += ["-p", "no:cacheprovider", f"tests/check/{name}.py"]
+    command += ["-p", "no:cacheprovider", *(f"tests/check/{name}.py" for name in names)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -46,7 +46,7 @@ def by_instance(found: Verdicts) -> dict[Instance, tuple[str, str, int, Mapping[
     "arguments",
     [
         (),
-        pytest.param(("--bug", "no-zero-grad"), marks=pytest.mark.slow),
+        pytest.param(("--bug", "no-zero-grad"), marks=[pytest.mark.exhaustive, pytest.mark.slow]),
         pytest.param(
             ("--ranks", "2", "--bug", "unsynced"), marks=[pytest.mark.gloo, pytest.mark.slow]
         ),

@@ -29,7 +29,6 @@ SAMPLE = {
     "growing_returns",
     "interpolated --kind reptile",
     "joined --kind left",
-    "joined --kind loader",
     "language_model",
     "master_weights",
     "meta_learning",

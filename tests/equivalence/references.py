@@ -13,12 +13,12 @@ from tspec.equivalence.sides import Trial
 def references_of(
     trial: Callable[[str], Trial], folders: pytest.TempPathFactory
 ) -> Callable[[str], ReferenceRecordings]:
-    """The reference of a dtype and its samples, by the trial of that dtype."""
+    """The reference and its samples of the trial of a name, such as a dtype or an equivalence."""
     found: dict[str, ReferenceRecordings] = {}
 
-    def of(dtype: str) -> ReferenceRecordings:
-        if dtype not in found:
-            found[dtype] = run_reference(trial(dtype), folders.mktemp(dtype))
-        return found[dtype]
+    def of(name: str) -> ReferenceRecordings:
+        if name not in found:
+            found[name] = run_reference(trial(name), folders.mktemp(name))
+        return found[name]
 
     return of

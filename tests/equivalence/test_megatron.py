@@ -73,8 +73,7 @@ SAMPLE = (
 
 
 @pytest.mark.gloo
-@pytest.mark.slow
-@pytest.mark.parametrize("job", ["tp=2", "tp=2,sp,qknorm,kv=2"])
+@pytest.mark.parametrize("job", family(("tp=2", "tp=2,sp,qknorm,kv=2"), {"tp=2,sp,qknorm,kv=2"}))
 def test_a_wrong_scale_of_scores_is_in_core_attention_alone(job: str) -> None:
     """Queries and keys pass modules that may give them back as they are: these are not at fault."""
     ended = done("-m", "tests.equivalence.attention_scale", job)

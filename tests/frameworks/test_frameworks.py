@@ -58,14 +58,12 @@ MISTAKES = (
     Case("lit_gan", "no-zero-grad", "updates_use_each_gradient_once"),
 )
 SAMPLE = {
-    "trainer-no-eval",
     "trainer-stale-optimizer",
-    "accelerated-no-zero-grad",
     "accelerated-clears-each-micro-batch",
     "lit-clips-late",
     "lit --manual-no-zero-grad",
 }
-"""Two of each framework."""
+"""One of each framework, and one of a loop within it."""
 
 
 def script_of(job: str) -> Path:

@@ -278,7 +278,7 @@ EXPERTS = "experts=4,noaux,untied"
     [
         ("", {"tp": 2}),
         ("", {"pp": 2}),
-        ("untied", {"pp": 2}),
+        pytest.param("untied", {"pp": 2}, marks=pytest.mark.exhaustive),
         (EXPERTS, {"dp": 2, "ep": 2}),
     ],
     ids=["tp", "pp", "pp, untied", "ep"],

@@ -28,7 +28,7 @@ def run(*arguments: str | Path, recorded: Path | None = None) -> subprocess.Comp
         ("mlp", 1),
         ("cnn", 1),
         ("gpt", 1),
-        pytest.param("cnn", 2, marks=[pytest.mark.gloo, pytest.mark.slow]),
+        pytest.param("cnn", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param("mlp", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param("gpt", 2, marks=[pytest.mark.gloo, pytest.mark.slow]),
     ],

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
+
 JOB = Path(__file__).with_name("collectives_job.py")
 BY_HAND = Path(__file__).with_name("gradual_job.py")
 CUT_BY_HAND = Path(__file__).with_name("cut_by_hand_job.py")
@@ -75,15 +77,18 @@ FAULTS_OF_REPLICAS = (("left_behind", "ranks_without_updates_keep_up"),)
 """A fault of `native/replicated.py` that the pack communication stops before the rule of the pack essentials finds it."""
 
 
-def run(tmp_path, *options, packs=("communication",), job=JOB):
-    """The process that ended, and the rules that were violated with their subjects."""
+def run(tmp_path, *options, packs=("communication",), job=JOB, patience=60):
+    """The process that ended, and the rules that were violated with their subjects.
+
+    A rank waits `patience` seconds for the others.
+    """
     report = tmp_path / "report.json"
     command = [sys.executable, "-m", "tspec", "run", *(f"specs/{pack}" for pack in packs)]
     command += ["--fail-on", "warning"]
     done = subprocess.run(
         [*command, "--report", str(report), "--", str(job), *options],
         cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TSPEC_TIMEOUT": str(patience)},
         capture_output=True,
         text=True,
         timeout=240,
@@ -107,7 +112,7 @@ def run(tmp_path, *options, packs=("communication",), job=JOB):
         ("messages", ("communication",), 3),
         ("coalesced", ("communication",), 5),
         ("gathered", ("communication",), 5),
-        ("uneven", ("communication",), 5),
+        pytest.param("uneven", ("communication",), 5, marks=pytest.mark.exhaustive),
         ("fsdp", ("communication", *COPIES), 15),
         ("dtensor", ("communication", *COPIES), 15),
     ],
@@ -121,7 +126,13 @@ def test_sound_jobs(kind, packs, held, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize(("kind", "fault", "rule"), FAULTS)
+@pytest.mark.parametrize(
+    ("kind", "fault", "rule"),
+    [
+        pytest.param(*each, marks=pytest.mark.exhaustive if each[0] == "uneven" else ())
+        for each in FAULTS
+    ],
+)
 def test_faults(kind, fault, rule, tmp_path):
     done, found = run(tmp_path, kind, fault)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -175,9 +186,8 @@ def test_faults_of_statistics(fault, rule, tmp_path):
     assert rule in {each for each, _ in found}
 
 
-@pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", ["scatter", "irecv", "batch"])
+@pytest.mark.parametrize("kind", family(("scatter", "irecv", "batch"), {"scatter", "irecv"}))
 def test_ranks_that_send_what_they_update(kind, tmp_path):
     packs = ("communication", "data_parallel", "essentials")
     done, found = run(tmp_path, kind, packs=packs, job=OWNERS)
@@ -197,7 +207,9 @@ def test_an_update_that_is_not_made_or_not_sent(fault, rule, subject, tmp_path):
 @pytest.mark.gloo
 @pytest.mark.parametrize(("bug", "rule"), FAULTS_OF_REPLICAS)
 def test_a_rank_that_makes_no_update(bug, rule, tmp_path):
-    done, found = run(tmp_path, "--bug", bug, packs=("essentials",), job=REPLICATED)
+    """The first rank waits in vain for steps of the other."""
+    options = ("--bug", bug)
+    done, found = run(tmp_path, *options, packs=("essentials",), job=REPLICATED, patience=3)
     assert done.returncode == 1, done.stdout + done.stderr
     assert {each for each, _ in found} == {rule}
 
@@ -209,13 +221,12 @@ def test_layers_that_are_cut_by_hand(tmp_path):
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize(("fault", "rule"), FAULTS_OF_PARTS)
-def test_faults_of_layers_that_are_cut_by_hand(fault, rule, tmp_path):
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_PARTS), {"output", "dropout"}))
+def test_faults_of_layers_that_are_cut_by_hand(fault, tmp_path):
     done, found = run(tmp_path, fault, packs=("communication", "essentials"), job=CUT_BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert {each for each, _ in found} == {rule}
+    assert {each for each, _ in found} == {dict(FAULTS_OF_PARTS)[fault]}
 
 
 COMBINED = [
@@ -236,20 +247,17 @@ FAULTS_OF_SHARES = tuple(
 """Those in which the fault sends what one rank learned alone, and the rule of the pack essentials that finds it."""
 
 
-def slow_but(samples, kinds):
-    """All kinds, the samples unmarked."""
-    return [pytest.param(k, marks=() if k in samples else pytest.mark.slow) for k in kinds]
-
-
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", slow_but(("slices",), COMBINED))
+@pytest.mark.parametrize(
+    "kind", family(COMBINED, {"hooks", "averages", "seldom", "served", "watched"}, {"slices"})
+)
 def test_ranks_that_put_together_what_they_learn(kind, tmp_path):
     done, found = run(tmp_path, kind, packs=("essentials",), job=SHARDED_BY_HAND)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", slow_but(("owners",), dict(FAULTS_OF_SHARES)))
+@pytest.mark.parametrize("kind", family(dict(FAULTS_OF_SHARES), {"averages"}, {"owners"}))
 def test_ranks_that_overwrite_what_the_others_learn(kind, tmp_path):
     done, found = run(tmp_path, kind, "unreduced", packs=("essentials",), job=SHARDED_BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -287,17 +295,8 @@ def test_one_rank_that_resumes_for_all(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    ("fault", "rule"),
-    [
-        ("", ""),
-        *(
-            pytest.param(*each, marks=() if each[0] == "none" else pytest.mark.slow)
-            for each in FAULTS_OF_RESUMED
-        ),
-    ],
-)
-def test_ranks_that_resume(fault, rule, tmp_path):
+@pytest.mark.parametrize("fault", family(("", *dict(FAULTS_OF_RESUMED)), (), {"", "none"}))
+def test_ranks_that_resume(fault, tmp_path):
     """Ranks at different steps violate other rules too: the one that names the fault heads the report."""
     packs = ("communication", "data_parallel", "essentials")
     done, found = run(tmp_path, *filter(None, [fault]), packs=packs, job=RESUMED)
@@ -305,4 +304,4 @@ def test_ranks_that_resume(fault, rule, tmp_path):
     heads = [
         one["rule"].rpartition(".")[2] for one in json.loads((tmp_path / "report.json").read_text())
     ]
-    assert heads[:1] == [rule] if fault else found == set()
+    assert heads[:1] == [dict(FAULTS_OF_RESUMED)[fault]] if fault else found == set()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.rules.test_collectives import run
 
 JOB = Path(__file__).with_name("resumed_job.py")
@@ -26,6 +27,10 @@ FAULTS_OF_CHECKPOINTS = (
     ("one_file", "ranks_save_to_files_of_their_own"),
 )
 """A fault of `resumed_job.py`, and the rule that finds it."""
+SAMPLE = {"rng", "python", "weights", "schedule_beside", "counters", "sampler", "one_file"}
+"""One of each kind: a state of random numbers, of tensors, of an object in a file of its own or (`average`) with the
+others, and counters.
+"""
 FAULTS_OF_PARTS = (
     ("first", "ranks_go_on_from_files_of_their_own"),
     ("moments", "ranks_go_on_from_files_of_their_own"),
@@ -46,17 +51,11 @@ def test_a_sound_run_that_goes_on(kind, tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    ("fault", "rule"),
-    [
-        pytest.param(*each, marks=() if each[0] == "average" else pytest.mark.slow)
-        for each in FAULTS_OF_CHECKPOINTS
-    ],
-)
-def test_what_is_left_behind(fault, rule, tmp_path):
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_CHECKPOINTS), SAMPLE, {"average"}))
+def test_what_is_left_behind(fault, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS, job=JOB)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert {each for each, _ in found} == {rule}
+    assert {each for each, _ in found} == {dict(FAULTS_OF_CHECKPOINTS)[fault]}
 
 
 @pytest.mark.slow
@@ -89,14 +88,8 @@ def test_a_sound_run_that_goes_on_from_a_distributed_checkpoint(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    ("fault", "rule"),
-    [
-        pytest.param(*each, marks=() if each[0] == "schedule" else pytest.mark.slow)
-        for each in FAULTS_OF_SHARDS
-    ],
-)
-def test_what_is_left_behind_of_a_distributed_checkpoint(fault, rule, tmp_path):
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_SHARDS), (), {"schedule"}))
+def test_what_is_left_behind_of_a_distributed_checkpoint(fault, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS, job=OF_SHARDS)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert {each for each, _ in found} == {rule}
+    assert {each for each, _ in found} == {dict(FAULTS_OF_SHARDS)[fault]}

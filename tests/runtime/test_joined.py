@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from tests.families import family
 from tests.record.processes import ROOT, python
 from tests.runtime.test_ranks import ALIKE, counts, findings, join, ranks
 from tests.runtime.training import module
@@ -23,9 +24,7 @@ pytestmark = pytest.mark.gloo
 JOB = ROOT / "tests" / "clean" / "joined.py"
 
 
-@pytest.mark.parametrize(
-    "kind", ["loader", *(pytest.param(each, marks=pytest.mark.slow) for each in ("list", "left"))]
-)
+@pytest.mark.parametrize("kind", family(("loader", "list", "left"), {"left"}, {"loader"}))
 def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None:
     recording = tmp_path / "run"
     options = ("--record", recording, "--", JOB, "--kind", kind, "--epochs", "2")

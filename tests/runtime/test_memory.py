@@ -104,6 +104,7 @@ def test_epochs_leave_nothing_behind() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_thousand_steps_leave_nothing_behind() -> None:
     early, late = bytes_at((500, 2_500), checked(6, 500))
     assert (late - early) / 2_000 < STEP / 5

@@ -31,7 +31,7 @@ SAMPLE = {
     "s1",
 }
 """Errors of one process and of several, in training, messages, checkpoints, wrappers, losses and at initialisation."""
-CLEAN_SAMPLE = {"b02", "b03", "b08", "b14", "b19", "n6", "h3", "s1"}
+CLEAN_SAMPLE = {"b02", "b03", "b08", "b14", "h3", "s1"}
 
 
 @dataclass(frozen=True, slots=True)
