@@ -101,15 +101,13 @@ def started(command: str, ranks: int) -> list[subprocess.Popen[str]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("script", "options", "why"),
     [
         ("killed", (), "rank 1 ended and recorded nothing"),
-        pytest.param(
-            *("stalled", ("--stall-timeout", "5"), "no rank came further for 5 s"),
-            marks=pytest.mark.slow,
-        ),
+        ("stalled", ("--stall-timeout", "5"), "no rank came further for 5 s"),
     ],
 )
 def test_a_run_of_a_scheduler_ends_soon_if_a_rank_is_killed_or_never_comes(

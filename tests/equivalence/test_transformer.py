@@ -54,8 +54,13 @@ def test_the_clean_job_is_silent(
     [
         ("float32", "scale", "outputs", "blocks.1.fc2"),
         ("float32", "shard", "outputs", "blocks.1.attention.proj"),
-        ("bfloat16", "all_reduce", "outputs", "blocks.1.fc2"),
-        ("bfloat16", "shard", "outputs", "blocks.1.attention.proj"),
+        *(
+            pytest.param("bfloat16", *each, marks=pytest.mark.exhaustive)  # see test_sketch.py
+            for each in (
+                ("all_reduce", "outputs", "blocks.1.fc2"),
+                ("shard", "outputs", "blocks.1.attention.proj"),
+            )
+        ),
     ],
 )
 def test_the_first_wrong_tensor_is_that_of_the_fault(
@@ -78,7 +83,11 @@ def test_the_first_wrong_tensor_is_that_of_the_fault(
 @pytest.mark.parametrize(
     ("fault", "module", "parts", "suggests", "line"),
     [
-        ("scale", "blocks.1.fc2", {"forward pass", "backward pass"}, "wrong scale", "def forward"),
+        pytest.param(
+            *("scale", "blocks.1.fc2", {"forward pass", "backward pass"}, "wrong scale"),
+            "def forward",
+            marks=pytest.mark.exhaustive,
+        ),
         (
             "shard",
             "blocks.1.attention",

@@ -122,6 +122,7 @@ def test_no_draft_says_what_merely_happens_or_cannot_fail(rules: tuple[Rule, ...
         assert words not in names
 
 
+@pytest.mark.slow
 def test_inferring_again_gives_the_same_bytes(runs: tuple[Path, Path], text: str) -> None:
     again = infer(runs)
     assert emit(again.drafts, "drafts", STANDARD, ("runs/a", "runs/b")) == text

@@ -43,7 +43,9 @@ def on_two_ranks(hooks: str, layout: str) -> tuple[int, str]:
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("layout", ["tp=2,steps=3", "dp=2,bf16,steps=3"])
+@pytest.mark.parametrize(
+    "layout", ["tp=2,steps=3", pytest.param("dp=2,bf16,steps=3", marks=pytest.mark.exhaustive)]
+)
 def test_the_megatron_pack_is_silent_in_a_sound_loop(layout: str, tmp_path: Path) -> None:
     status, said = on_two_ranks(compiled(tmp_path, "specs/megatron"), layout)
     assert status == 0, said

@@ -26,7 +26,6 @@ SAMPLE = {
     "pp=2,virtual=2",
     "dp=2,zero,bf16",
     "dp=2,experts=4,ep=2",
-    "tp=2,pp=2,sp,bf16",
 }
 LAYOUTS = (
     "tp=2,sp",

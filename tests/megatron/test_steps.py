@@ -44,12 +44,15 @@ def seen(folder: Path) -> list[dict[int, str]]:
     ("layout", "ranks"),
     [
         ("bf16,steps=2", [ALONE]),
+        pytest.param(
+            *("pp=2,steps=2", [FIRST_STAGE, ALONE]),
+            marks=[pytest.mark.slow, pytest.mark.exhaustive],
+        ),
         *(
             pytest.param(layout, ranks, marks=pytest.mark.slow)
             for layout, ranks in (
                 ("steps=2,recompute", [ALONE]),
                 ("dp=2,zero,bf16,steps=2", ["SF1B1F2B2RU"] * 2),
-                ("pp=2,steps=2", [FIRST_STAGE, ALONE]),
                 ("pp=2,virtual=2,steps=2", [CHUNKS_OF_FIRST_STAGE, CHUNKS_OF_LAST_STAGE]),
             )
         ),

@@ -86,6 +86,7 @@ def test_faults_are_named(layout: str, words: str, found: list[str]) -> None:
     assert status == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_run_is_said(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("raise RuntimeError('out of luck')\n")

@@ -66,14 +66,9 @@ def test_ranks_that_save_a_file_each_and_go_on(kind, tmp_path):
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    ("fault", "rule"),
-    [
-        pytest.param(*each, marks=() if each[0] == "first" else pytest.mark.slow)
-        for each in FAULTS_OF_PARTS
-    ],
-)
+@pytest.mark.parametrize(("fault", "rule"), FAULTS_OF_PARTS)
 def test_a_rank_that_goes_on_from_the_part_of_another(fault, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS_OF_PARTS, job=OF_PARTS)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -88,7 +83,7 @@ def test_a_sound_run_that_goes_on_from_a_distributed_checkpoint(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_SHARDS), (), {"schedule"}))
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_SHARDS), {"schedule"}))
 def test_what_is_left_behind_of_a_distributed_checkpoint(fault, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS, job=OF_SHARDS)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.run.jobs import (
     CLEARED,
     PATIENCE,
@@ -82,6 +83,7 @@ def test_a_stop_ends_ranks_that_no_longer_open_their_steps_together(tmp_path: Pa
     assert left(folder) == []
 
 
+@pytest.mark.slow
 def test_a_job_that_failed_otherwise_is_started_again(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     result = done(folder, *torchrun("--max-restarts=1", ranks=1), *tspec_run("leave-3"))
@@ -112,7 +114,7 @@ def nodes(folder: Path, *how: str) -> list[subprocess.CompletedProcess[str]]:
     return ended
 
 
-@pytest.mark.parametrize("how", ["destroy", pytest.param("stay", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", family(("destroy", "stay"), (), {"destroy"}))
 def test_the_first_rank_reports_what_ranks_on_other_nodes_found(tmp_path: Path, how: str) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     first, second = nodes(folder, how)

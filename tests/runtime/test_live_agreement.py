@@ -275,6 +275,7 @@ def on_a_grid(rank: int, meeting: str, folder: Path) -> None:
     watched_rank(rank, folder, GRID, train)
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_a_group_over_two_axes_is_all_ranks_reached_over_either(tmp_path: Path) -> None:
     """A rank of a job knows its own axes alone, and decides as one that knows all."""

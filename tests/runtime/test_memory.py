@@ -91,6 +91,7 @@ STEP = 100
 """Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first."""
 
 
+@pytest.mark.slow
 def test_within_an_epoch_a_batch_is_kept_and_no_more() -> None:
     # Windows over a number of steps grow until they hold that many.
     early, late = bytes_at((350, 650), checked(1, 655))

@@ -84,6 +84,7 @@ def compiled(folder: Path, seed: int) -> bytes:
     return output.read_bytes()
 
 
+@pytest.mark.slow
 def test_other_folders_processes_and_orders_of_hashes_give_the_same_bytes(tmp_path: Path) -> None:
     first = compiled(tmp_path / "a", 0)
     assert compiled(tmp_path / "somewhere" / "else", 1) == first
