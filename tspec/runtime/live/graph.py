@@ -8,7 +8,7 @@ activation checkpointing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -64,20 +64,9 @@ def over_labels(value: torch.Tensor) -> bool | None:
 
 
 def _sums_over(value: torch.Tensor, dim: int) -> bool | None:
-    node: Any = value.grad_fn
-    for _ in range(_CHAIN):
-        if node is None or not node._input_metadata:
-            return None
-        shape = shape_of(node)
+    for node, shape, at in along(value.grad_fn, dim, only_input):
         if operation_of(node) == "LogSoftmax":
-            return signed(node._saved_dim) % len(shape) == dim
-        following = only_input(node)
-        if following is None:
-            return None
-        before = dim_before(node, operation_of(node), shape, shape_of(following), dim)
-        if before is None:
-            return None
-        node, dim = following, before
+            return signed(node._saved_dim) % len(shape) == at
     return None
 
 
@@ -196,7 +185,7 @@ def saved(node: Any, name: str) -> torch.Tensor | None:
     return value if isinstance(value, torch.Tensor) else None
 
 
-def shape_of(node: Any) -> Sequence[int]:
+def shape_of(node: Any) -> tuple[int, ...]:
     """The shape of the node's output."""
     return tuple(node._input_metadata[0].shape)
 
@@ -229,6 +218,28 @@ def _softmax_of(node: Any, last: int, other: int) -> tuple[Any, int] | None:
         last, other = dims  # type: ignore[assignment]
         node = following
     return None
+
+
+def along(
+    node: Any, dim: int, source: Callable[[Any], Any]
+) -> Iterator[tuple[Any, tuple[int, ...], int]]:
+    """Follow a dimension backwards, from a node to its `source`, as long as one dimension of the input became it.
+
+    Yields each node with the shape of its output and the place of the dimension there.
+    """
+    for _ in range(_CHAIN):
+        if node is None or not node._input_metadata:
+            return
+        shape = shape_of(node)
+        dim %= max(len(shape), 1)
+        yield node, shape, dim
+        following = source(node)
+        if following is None:
+            return
+        before = dim_before(node, operation_of(node), shape, shape_of(following), dim)
+        if before is None:
+            return
+        node, dim = following, before
 
 
 def dim_before(

@@ -11,7 +11,7 @@ from typing import Any
 
 from tspec.runtime.live.graph import (
     MATRIX_PRODUCTS,
-    dim_before,
+    along,
     first_input,
     nodes,
     operation_of,
@@ -19,8 +19,6 @@ from tspec.runtime.live.graph import (
     shape_of,
 )
 
-_CHAIN = 16
-"""The number of operations that are followed back from a product."""
 _NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
 _SCALED = frozenset({"Mul", "Div"})
@@ -50,21 +48,10 @@ def _divided(node: Any, dim: int) -> tuple[tuple[int, ...], bool] | None:
     None if it was not divided by norms, or if it is a parameter, whose rows and columns may have
     any length.
     """
-    for _ in range(_CHAIN):
-        if node is None or not node._input_metadata:
-            return None
-        shape = tuple(shape_of(node))
-        dim %= len(shape)
-        norms = _norms(node)
+    for each, shape, at in along(node, dim, _scaled_input):
+        norms = _norms(each)
         if norms is not None:
-            return shape, norms[dim] != shape[dim]
-        following = _scaled_input(node)
-        if following is None:
-            return None
-        before = dim_before(node, operation_of(node), shape, shape_of(following), dim)
-        if before is None:
-            return None
-        node, dim = following, before
+            return shape, norms[at] != shape[at]
     return None
 
 
@@ -80,7 +67,7 @@ def _norms(node: Any) -> tuple[int, ...] | None:
         return None
     if operation_of(by) == "Expand":
         by = first_input(by)
-    norms = tuple(shape_of(by))
+    norms = shape_of(by)
     return norms if len(norms) == len(shape_of(node)) else None
 
 
