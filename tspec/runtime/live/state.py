@@ -16,10 +16,6 @@ from tspec.runtime.live.alignments import LOSSES, blank_labels
 from tspec.runtime.live.causality import Causality
 from tspec.runtime.live.choices import choices_across
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
-from tspec.runtime.live.copied import CopiedParameters
-from tspec.runtime.live.doubled import DoubledUpdates
-from tspec.runtime.live.dropped import DroppedPasses
-from tspec.runtime.live.elsewhere import ElsewhereUpdatedParameters
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
 from tspec.runtime.live.entities.messages import MessageSubjects
@@ -50,7 +46,6 @@ from tspec.runtime.live.graph import (
 )
 from tspec.runtime.live.guesses import Guesses
 from tspec.runtime.live.held_out import HeldOutSamples
-from tspec.runtime.live.interpolated import InterpolatedParameters
 from tspec.runtime.live.loose import LooseParameters
 from tspec.runtime.live.masked import weak_masks
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
@@ -59,19 +54,18 @@ from tspec.runtime.live.padding import MASKS, PaddingMasks
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
 from tspec.runtime.live.policies import moving_weights
-from tspec.runtime.live.projected import ProjectedParameters, ReadFeatures
+from tspec.runtime.live.projected import ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.resumed import LoadedCheckpoints
-from tspec.runtime.live.reused import ReusedGradients
 from tspec.runtime.live.samples import DataOfLayers, KnownSamples
 from tspec.runtime.live.sampling import of_first
 from tspec.runtime.live.saved import SavedModel, is_own_state, not_loaded, saved_models, written_to
-from tspec.runtime.live.scaled import GradientFactors
 from tspec.runtime.live.similarities import crossed_norms
 from tspec.runtime.live.squares import stretched_squares
 from tspec.runtime.live.stored import StoredTensors
 from tspec.runtime.live.terms import LossTerms
 from tspec.runtime.live.tokens import TokenHistory
+from tspec.runtime.live.update_history import UpdateHistory
 from tspec.runtime.live.views import swapping_views
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
 from tspec.runtime.live.written import WrittenModes
@@ -131,39 +125,28 @@ class SubjectRegistry:
         self.pending = PendingCalls()
         self.tokens = TokenHistory()
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
-        self.projected = ProjectedParameters(features)
+        self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
         self.checkpoints = LoadedCheckpoints()
         self.stored = StoredTensors()
-        self.interpolated = InterpolatedParameters()
-        self.elsewhere = ElsewhereUpdatedParameters(features)
-        self.copied = CopiedParameters(features)
-        self.reused = ReusedGradients(features)
-        self.doubled = DoubledUpdates()
-        self.scaled = GradientFactors()
-        self.dropped = DroppedPasses()
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Column readers of adapters, for fields of their framework."""
         self.functions = self._field_functions()
-        parameters = self._parameter_subjects()
+        parameters = ParameterSubjects(
+            self.models,
+            self.optimizers,
+            self.wrappers,
+            self.stages,
+            self.updates.columns,
+            self.more_columns,
+        )
         modules = ModuleSubjects(self.models)
-        self._copies_of = parameters.copies_of
+        self.copies_of = parameters.copies_of
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
         self._kinds = self._subject_kinds(parameters, modules)
         self._fields: dict[tuple[str, str], FieldSpec] = {
             (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
         }
-
-    def _parameter_subjects(self) -> ParameterSubjects:
-        held = {
-            "projected": lambda them: [each in self.projected for each in them],
-            "interpolated": self.interpolated.of,
-            "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
-            "copied": lambda them: [each in self.copied for each in them],
-        }
-        return ParameterSubjects(
-            self.models, self.optimizers, self.wrappers, self.stages, held, self.more_columns
-        )
 
     def _subject_kinds(
         self, parameters: ParameterSubjects, modules: ModuleSubjects
@@ -227,10 +210,7 @@ class SubjectRegistry:
                 saved, file, self._sampler_epochs()
             ),
             "goes_on_from": self.checkpoints.files.goes_on_from,
-            "reused": self._reused,
-            "doubled": self._doubled,
-            "scaled": self._scaled,
-            "dropped": self._dropped,
+            **self.updates.functions,
             "steps_left": steps_left,
             "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,
@@ -354,13 +334,7 @@ class SubjectRegistry:
         living = self.optimizers.numbers()
         if not self._living <= living:
             self.models.refresh()
-            self.projected.forget(self._living - living)
-            self.interpolated.forget(self._living - living)
-            self.elsewhere.forget(self._living - living)
-            self.reused.forget(self._living - living)
-            self.doubled.forget(self._living - living)
-            self.scaled.forget(self._living - living)
-            self.dropped.forget(self._living - living)
+            self.updates.forget(self._living - living)
             self.optimizers.forget(self._living - living)
         self._living = living
         return living
@@ -371,80 +345,6 @@ class SubjectRegistry:
             self.optimizers.revive(thing)
         else:
             self.schedulers.numbered.revive(thing)
-
-    def update_begins(self, optimizer: int) -> None:
-        """Check parameters that no optimizer of this process updates.
-
-        They change if another rank updates them, and stay equal to their source if weights are
-        copied to them.
-        """
-        elsewhere = self.ranks.world > 1 and self.elsewhere.is_due(optimizer)
-        copied = self.copied.is_due()
-        if not elsewhere and not copied:
-            return
-        known = self.models.parameters()
-        unheld = {
-            name: one.tensor
-            for name, one in known.items()
-            if not self.optimizers.updates(one.tensor)
-        }
-        if elsewhere:
-            asked_for = [each for each in unheld.values() if each.requires_grad]
-            self.elsewhere.before_update(
-                optimizer, [each for each in asked_for if each.grad is not None]
-            )
-        if copied:
-            trained = {name: one for name, one in known.items() if name not in unheld}
-            loose = [one.tensor for one in trained.values() if one.module is None]
-            pairs = [
-                (
-                    each,
-                    [trained[copy].tensor for copy in self._copies_of(name) if copy in trained]
-                    or [one for one in loose if one.shape == each.shape],
-                )
-                for name, each in unheld.items()
-            ]
-            self.copied.before_update([(each, copies) for each, copies in pairs if copies])
-
-    def _elsewhere(self, parameter: torch.Tensor) -> Any:
-        """True if another rank is known to update the parameter."""
-        return self.ranks.world > 1 and self.elsewhere.of(parameter)
-
-    def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
-        """The parameters whose gradients an update that returned `result` has used again."""
-        return self.reused.of(self.optimizers.numbered.number(optimizer))
-
-    def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
-        """The parameters that the update with this `result` moved by a gradient that another
-        optimizer had used.
-        """
-        return self.doubled.of(self.optimizers.numbered.number(optimizer))
-
-    def sample_gradients(self) -> None:
-        """A backward pass ended: keep samples of its gradients that a checked update may use."""
-        if self.ranks.world == 1:
-            return
-        for optimizer in self.optimizers.things().values():
-            number = self.optimizers.numbered.number(optimizer)
-            if self.scaled.is_due(number):
-                self.scaled.after_backward(number, held_by(optimizer))
-
-    def _scaled(self, optimizer: Any, result: Any) -> float:
-        """The factor that scaled the gradients of the update that returned `result`."""
-        return self.scaled.of(self.optimizers.numbered.number(optimizer))
-
-    def count_pass(self) -> None:
-        """A backward pass ended: note the gradients that exist, for optimizers whose next update is
-        checked.
-        """
-        for optimizer in self.optimizers.things().values():
-            number = self.optimizers.numbered.number(optimizer)
-            if self.dropped.is_due(number):
-                self.dropped.after_backward(number, held_by(optimizer))
-
-    def _dropped(self, optimizer: Any, result: Any) -> int:
-        """The number of passes that were dropped before the update with this `result`."""
-        return self.dropped.of(self.optimizers.numbered.number(optimizer))
 
     def _sampler_epochs(self) -> list[int]:
         """The epochs set on the samplers of loaders that are trained on."""

@@ -33,8 +33,8 @@ class BackwardListener(Listener):
         loss = first_tensor(args[0] if args else kwargs.get("tensors"))
         if loss is not None:
             self._job.known.loss_is(loss)
-        self._job.state.reused.before_backward()
-        self._job.state.dropped.before_backward()
+        self._job.state.updates.reused.before_backward()
+        self._job.state.updates.dropped.before_backward()
         self._job.do(Backward(microbatch=self._job.chunk))
         self._job.taken_up()
         return True
@@ -42,11 +42,11 @@ class BackwardListener(Listener):
     def ended(self, token: Any) -> None:
         """The gradients are complete."""
         if token:
-            self._job.state.reused.after_backward()
+            self._job.state.updates.reused.after_backward()
             if self._scales:
-                self._job.state.sample_gradients()
+                self._job.state.updates.sample_gradients()
             if self._drops:
-                self._job.state.count_pass()
+                self._job.state.updates.count_pass()
             self._job.do(Backward(ended=True))
             self._sent.pass_ended()
 

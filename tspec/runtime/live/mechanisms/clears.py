@@ -33,8 +33,8 @@ class ZeroGradListener(Listener):
         else:
             parameters = held_by(args[0])
             cleared = self._cleared(args[0], parameters)
-        self._job.state.reused.cleared(parameters)
-        self._job.state.dropped.cleared(parameters)
+        self._job.state.updates.reused.cleared(parameters)
+        self._job.state.updates.dropped.cleared(parameters)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))
 

@@ -176,7 +176,7 @@ class AveragedListener(Listener):
         for optimizer in list(self._job.state.optimizers.things().values()):
             held = held_by(optimizer)
             if any(_writes(tensor, optimizer) for tensor in given) or self._is_one_for_each(held):
-                self._job.state.projected.add(held)
+                self._job.state.updates.projected.add(held)
 
     def _count(self, given: Sequence[torch.Tensor]) -> None:
         """Note the shapes of the tensors sent. Before an update these are gradients."""

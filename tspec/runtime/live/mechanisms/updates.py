@@ -47,18 +47,19 @@ class UpdateListener(Listener):
         optimizers = self._job.state.optimizers
         number = optimizers.numbered.number(args[0])
         optimizers.update_begins(args[0])
+        updates = self._job.state.updates
         if self._scales:
-            self._job.state.scaled.before_update(number)
+            updates.scaled.before_update(number)
         if self._drops:
-            self._job.state.dropped.before_update(number)
+            updates.dropped.before_update(number)
         if self._doubles and isinstance(args[0], torch.optim.Optimizer):
-            self._job.state.doubled.before_update(number, held)
+            updates.doubled.before_update(number, held)
         if self._projections:
-            self._job.state.projected.before_update(number, held)
+            updates.projected.before_update(number, held)
         if self._interpolations:
-            self._job.state.interpolated.before_update(number, held)
+            updates.interpolated.before_update(number, held)
         if self._beside:
-            self._job.state.update_begins(number)
+            updates.compare_unheld(number, self._job.state.copies_of)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Update(number))
         self._job.taken_up()
@@ -67,17 +68,17 @@ class UpdateListener(Listener):
     def ended(self, token: Any) -> None:
         """The parameters are changed."""
         number, optimizer = token
-        held = held_by(optimizer)
+        held, updates = held_by(optimizer), self._job.state.updates
         if self._projections:
-            self._job.state.projected.after_update(number, held)
+            updates.projected.after_update(number, held)
         if self._interpolations:
-            self._job.state.interpolated.after_update(number)
+            updates.interpolated.after_update(number)
         if self._reuses:
-            self._job.state.reused.after_update(number, held)
+            updates.reused.after_update(number, held)
         if self._drops:
-            self._job.state.dropped.after_update(number)
+            updates.dropped.after_update(number)
         if self._doubles:
-            self._job.state.doubled.after_update(number)
+            updates.doubled.after_update(number)
         self._job.do(Update(number, ended=True))
 
 
