@@ -1187,16 +1187,27 @@ class LowPrecisionCopyIsTheMainCopy(Loop):
         return self.model(images.bfloat16()).float()
 
 
+class Noisy(torch.utils.data.Dataset):
+    """The first digits, each time with other noise."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        image, label = DIGITS[index]
+        return image + 0.1 * torch.randn(64), label
+
+
 class EpochsAreShuffledAnew(Loop):
-    steps = 24
+    """Few samples, one in a batch: many epochs begin with the batch of the epoch before."""
+
+    steps = 60
 
     def make_loader(self):
-        sampler = torch.utils.data.DistributedSampler(DIGITS, num_replicas=1, rank=0)
-        if not self.faulty:
-            sampler = None
-        return torch.utils.data.DataLoader(
-            DIGITS, batch_size=256, sampler=sampler, shuffle=sampler is None
-        )
+        sampler = torch.utils.data.RandomSampler(Noisy())
+        if self.faulty:
+            sampler = torch.utils.data.DistributedSampler(Noisy(), num_replicas=1, rank=0)
+        return torch.utils.data.DataLoader(Noisy(), batch_size=1, sampler=sampler)
 
 
 class CrossEntropyGetsLogits(Loop):

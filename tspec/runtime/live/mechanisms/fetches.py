@@ -20,11 +20,23 @@ from torch.utils.data import dataloader
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import has_parameters, trains
+from tspec.runtime.live.orders import SampleOrders
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.steps import Fetch
-from tspec.runtime.live.watched import Arguments, ReturnListener, Role, WatchedFunction
+from tspec.runtime.live.watched import Arguments, Listener, ReturnListener, Role, WatchedFunction
 
 NEXT = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"
+
+
+class DrawsListener(Listener):
+    """Follows the samples that iterators draw."""
+
+    def __init__(self, fetches: LoaderIterators) -> None:
+        self._fetches = fetches
+
+    def returned(self, token: Any, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
+        """An iterator has drawn the samples of a batch."""
+        self._fetches.draws(args[0], result)
 
 
 class LoaderIterators:
@@ -33,6 +45,7 @@ class LoaderIterators:
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._passes = itertools.count(1)
+        self._orders = SampleOrders()
         self._optimizers: frozenset[int] = frozenset()
         """The optimizers whose models have been looked for."""
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -46,6 +59,11 @@ class LoaderIterators:
         if loader is not None:
             self._reading[args[0]] = next(self._passes)
             self._loaders[args[0]] = weakref.ref(loader)
+            self._orders.begins(args[0])
+
+    def draws(self, iterator: Any, index: Any) -> None:
+        """The samples of a batch are drawn, perhaps ahead of the batch."""
+        self._orders.draws(self.loader_of(iterator), iterator, index)
 
     def loader_of(self, iterator: Any) -> Any:
         """The loader, or the iterator itself where the loader is not known."""
@@ -70,6 +88,7 @@ class LoaderIterators:
         job = self._job
         loader = self.loader_of(iterator)
         number = job.state.loaders.numbered.number(loader)
+        same_order = self._orders.same_order(iterator)
         if iterator not in self._reading:
             self._reading[iterator] = next(self._passes)
         job.do(Fetch(number, self._reading[iterator], grad, mode))
@@ -78,6 +97,7 @@ class LoaderIterators:
             values = {
                 "self": iterator,
                 "loader": loader,
+                "same_order": same_order,
                 "result": batch,
                 "output": batch,
                 "callable": role.path,
@@ -103,6 +123,7 @@ def install(job: FollowedJob) -> None:
     for name in ("__init__", "_reset"):
         begins = Role(f"pass {name}", ReturnListener(fetches.begins))
         job.functions.watch_function(vars(base)[name], begins)
+    job.functions.watch_function(base._next_index, Role("draws", DrawsListener(fetches)))
     roles = [
         Role(event.name, event=event, path=NEXT)
         for event in job.spec.events
