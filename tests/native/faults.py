@@ -92,7 +92,7 @@ FAULTS = (
         "replicated plain",
         "same_order",
         "`set_epoch` is not called: all epochs have one order.",
-        Found("epochs_are_shuffled_anew", 12, (0, 1), "loader.0"),
+        Found("epochs_are_shuffled_anew", 7, (0, 1), "loader.0"),
         ("--epochs", "4"),
     ),
     Fault(

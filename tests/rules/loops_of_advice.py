@@ -499,6 +499,79 @@ class TrainingDataIsShuffled(Advised):
         return not self.faulty
 
 
+class Flipping(torch.utils.data.Dataset):
+    """The last digits, as they are or upside down at random."""
+
+    def __init__(self, flips: bool) -> None:
+        self.flips = flips
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        image, label = DIGITS[len(DIGITS) - 1 - index]
+        return image.flip(0) if self.flips and torch.rand(()) < 0.5 else image, label
+
+
+class HeldOutDataStaysTheSame(Advised):
+    """The data set of an evaluation flips its pictures too."""
+
+    steps = 9
+    passes = 3
+
+    def run(self):
+        self.model = self.build()
+        self.optimizer = self.make_optimizer()
+        held_out = torch.utils.data.DataLoader(Flipping(self.faulty), batch_size=20)
+        loader = self.make_loader()
+        for _ in range(self.passes):
+            self.model.train()
+            for images, labels in loader:
+                self.clear()
+                self.backward(self.loss(self.forward(images), labels))
+                self.optimizer.step()
+            self.model.eval()
+            with torch.no_grad():
+                for images, _ in held_out:
+                    self.forward(images)
+
+
+class Cached(torch.utils.data.Dataset):
+    """The first digits with noise, which is added to a copy of the cached picture, or in place."""
+
+    def __init__(self, in_place: bool) -> None:
+        self.in_place = in_place
+        self.cache = DIGITS.images[:64].clone()
+
+    def __len__(self) -> int:
+        return len(self.cache)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        image = self.cache[index] if self.in_place else self.cache[index].clone()
+        return image.add_(0.1 * torch.randn(64)), DIGITS.labels[index]
+
+
+class ReadingLeavesSamplesAlone(Advised):
+    def make_loader(self):
+        return torch.utils.data.DataLoader(Cached(self.faulty), batch_size=16, shuffle=True)
+
+
+class SomeEvaluationsHaveNewSamples(Advised):
+    """The evaluation gets the first pictures, and the training has them too."""
+
+    steps = 56
+    passes = 14
+
+    def after_update(self):
+        if self.step % 4 == 0:
+            self.evaluate()
+
+    @torch.no_grad()
+    def evaluate(self):
+        self.model.eval()
+        self.forward(DIGITS.images[:50] if self.faulty else DIGITS.images[-50:])
+
+
 class EpochsAreReadToTheEnd(Advised):
     """The loop counts to five in each epoch, and there are six batches."""
 
@@ -531,6 +604,28 @@ class EpochSchedulersStepOnceAnEpoch(Advised):
     def after_update(self):
         if self.faulty or self.step % 6 == 0:
             self.schedule.step()
+
+
+class PlateausAreOfWhatGetsBetter(Advised):
+    """The schedule gets the accuracy on the first digits, or the loss."""
+
+    steps = 24
+    passes = 4
+
+    def make_loader(self):
+        read = torch.utils.data.Subset(DIGITS, range(6 * 32))
+        return torch.utils.data.DataLoader(read, batch_size=32, shuffle=True)
+
+    def prepared(self):
+        self.schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(self.optimizer, patience=9)
+
+    @torch.no_grad()
+    def after_update(self):
+        if self.step % 6 == 0:
+            output = self.model.eval()(DIGITS.images[:192])
+            right = (output.argmax(1) == DIGITS.labels[:192]).float().mean()
+            loss = F.cross_entropy(output, DIGITS.labels[:192])
+            self.schedule.step((right if self.faulty else loss).item())
 
 
 class SchedulesFitTheRun(Advised):

@@ -109,6 +109,29 @@ def test_counters_that_are_told_to_begin_anew_are_not() -> None:
     assert restarted(counted(20, step=20), counted(30, step=3)) == []
 
 
+def with_momentum() -> dict:
+    """What SGD saves: a buffer, and no number of updates."""
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    return optimizer.state_dict()
+
+
+def test_the_schedule_of_an_optimizer_that_counts_no_updates() -> None:
+    def saved(last: int, epoch: int) -> dict:
+        return {"opt": with_momentum(), "sched": {"last_epoch": last}, "epoch": epoch}
+
+    loaded, known = saved(44, 2), LoadedCheckpoints()
+    known.loaded(loaded, "2.pt")
+    assert known.restarted(saved(22, 3), "3.pt") is None  # weights alone were taken over
+    known.given(loaded["opt"])
+    assert known.restarted(saved(22, 3), "3.pt") == ["sched.last_epoch"]
+    assert known.restarted(saved(44, 4), "4.pt") == ["sched.last_epoch"]
+    assert known.restarted(saved(66, 3), "3.pt") == []
+    assert known.restarted(saved(22, 1), "1.pt") is None  # no counter goes on
+
+
 def test_samplers_that_are_told_epochs_of_this_run_alone() -> None:
     known = LoadedCheckpoints()
     known.loaded(counted(20, epoch=1))

@@ -27,7 +27,15 @@ class CheckpointFiles:
     def read(self, value: Any, name: str) -> None:
         """A file held an optimizer that counts its updates."""
         self._names.add(name)
+        self.holds_states(value, name)
+
+    def holds_states(self, value: Any, name: str) -> None:
+        """A file held states of optimizers."""
         self._states += [(weakref.ref(each), name) for each in first_tensors(value)]
+
+    def is_taken(self, name: str) -> bool:
+        """True if an optimizer took over a state from a file."""
+        return name in self._taken
 
     def given(self, state: Any) -> None:
         """An optimizer takes a state over."""

@@ -35,7 +35,7 @@ class SampleOrders:
         drawn = self._drawn.get(iterator)
         if drawn is None:
             return
-        for sample in _indices(index):
+        for sample in indices(index):
             drawn.append(sample)
             if len(set(drawn)) >= ENOUGH:
                 break
@@ -54,11 +54,11 @@ class SampleOrders:
         return self._verdicts.pop(iterator, None)
 
 
-def _indices(index: Any) -> Iterator[int | str]:
+def indices(index: Any) -> Iterator[int | str]:
     """The numbers and names of samples in what a sampler gave; streams give None."""
     plain = index.tolist() if hasattr(index, "tolist") else index
     if isinstance(plain, list | tuple):
         for each in plain:
-            yield from _indices(each)
+            yield from indices(each)
     elif isinstance(plain, int | str):
         yield plain

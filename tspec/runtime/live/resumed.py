@@ -22,6 +22,7 @@ from tspec.runtime.live.checkpoint_counts import (
     Keys,
     StatesByKeys,
     counts_of,
+    first_tensors,
 )
 from tspec.runtime.live.checkpoint_files import CheckpointFiles, file_name
 from tspec.runtime.live.kept_weights import KeptWeights
@@ -47,6 +48,10 @@ class LoadedCheckpoints:
         """
         self._beside: dict[str, CheckpointCounts] = {}
         """Counts of files without an optimizer, such as a schedule's, by file name."""
+        self._uncounted: tuple[str, CheckpointCounts] | None = None
+        """The name and the counts of the latest file with an optimizer that does not count its
+        updates, such as SGD.
+        """
         self._made: list[tuple[int, int]] = []
         """For each optimizer saved last, its updates since it was loaded and its updates before."""
         self._scales: dict[int, float] = {}
@@ -74,6 +79,9 @@ class LoadedCheckpoints:
                 self.files.read(value, name)
         elif (counts.counters or counts.streams or counts.twisters) and name is not None:
             self._beside[name] = counts
+            if any(True for _ in first_tensors(value)):
+                self._uncounted = name, counts
+                self.files.holds_states(value, name)
 
     def given(self, state: Any) -> None:
         """An optimizer takes a state over."""
@@ -128,6 +136,9 @@ class LoadedCheckpoints:
         before = self._before(now) if now.updates else self._beside.get(file_name(file) or "")
         if before is not None and now.updates:
             self._made = _growths(before.updates, now.updates)
+        elif not now.updates and any(True for _ in first_tensors(value)):
+            before = self._taken_without_counts()
+            self._made = [] if before is None else _growths(before.counters, _loop(before, now))
         if before is None or not self._made:
             return None
         anew = _counters_anew(before.counters, now.counters, self._made)
@@ -137,6 +148,14 @@ class LoadedCheckpoints:
         anew += map(".".join, self.weights.left_behind(value))
         anew += self._streams_anew(before.streams, now.streams)
         return sorted(anew + self._twisters_anew(before.twisters, now.twisters))
+
+    def _taken_without_counts(self) -> CheckpointCounts | None:
+        """The latest file of an optimizer that does not count its updates, if its state was taken
+        over.
+        """
+        if self._uncounted is None or not self.files.is_taken(self._uncounted[0]):
+            return None
+        return self._uncounted[1]
 
     def _scales_anew(self, before: Mapping[Keys, float], now: Mapping[Keys, float]) -> list[str]:
         """The loaded scales of losses with which no scaler began."""
@@ -217,6 +236,11 @@ def _sampler_anew(before: CountsByKeys, now: CountsByKeys, sampled: Sequence[int
 def _of_loop(before: CountsByKeys, now: CountsByKeys) -> list[Keys]:
     """The counters of the loop that both hold."""
     return [key for key in now if key in before and LOOP.fullmatch(key[-1])]
+
+
+def _loop(before: CheckpointCounts, now: CheckpointCounts) -> CountsByKeys:
+    """The counters of the loop now, of those that both hold."""
+    return {key: now.counters[key] for key in _of_loop(before.counters, now.counters)}
 
 
 def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:

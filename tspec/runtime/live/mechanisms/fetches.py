@@ -15,13 +15,14 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch.utils.data import dataloader
+from torch.utils.data import dataloader, default_collate
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.models import has_parameters, trains
 from tspec.runtime.live.orders import SampleOrders
 from tspec.runtime.live.process import PROCESS
+from tspec.runtime.live.rereads import RereadSamples
 from tspec.runtime.live.steps import Fetch
 from tspec.runtime.live.watched import Arguments, Listener, ReturnListener, Role, WatchedFunction
 
@@ -39,6 +40,17 @@ class DrawsListener(Listener):
         self._fetches.draws(args[0], result)
 
 
+class CollatesListener(Listener):
+    """Follows the samples of which batches are made."""
+
+    def __init__(self, rereads: RereadSamples) -> None:
+        self._rereads = rereads
+
+    def before(self, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+        """Samples were read, and are about to become a batch."""
+        self._rereads.collates(args[0] if args else kwargs.get("batch"))
+
+
 class LoaderIterators:
     """Follows the iterators of all loaders."""
 
@@ -46,6 +58,7 @@ class LoaderIterators:
         self._job = job
         self._passes = itertools.count(1)
         self._orders = SampleOrders()
+        self.rereads = RereadSamples()
         self._optimizers: frozenset[int] = frozenset()
         """The optimizers whose models have been looked for."""
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -63,7 +76,10 @@ class LoaderIterators:
 
     def draws(self, iterator: Any, index: Any) -> None:
         """The samples of a batch are drawn, perhaps ahead of the batch."""
-        self._orders.draws(self.loader_of(iterator), iterator, index)
+        loader = self.loader_of(iterator)
+        self._orders.draws(loader, iterator, index)
+        if isinstance(iterator, dataloader._SingleProcessDataLoaderIter):
+            self.rereads.draws(loader, index)
 
     def loader_of(self, iterator: Any) -> Any:
         """The loader, or the iterator itself where the loader is not known."""
@@ -88,7 +104,7 @@ class LoaderIterators:
         job = self._job
         loader = self.loader_of(iterator)
         number = job.state.loaders.numbered.number(loader)
-        same_order = self._orders.same_order(iterator)
+        same_order, rewritten = self._orders.same_order(iterator), self.rereads.rewritten()
         if iterator not in self._reading:
             self._reading[iterator] = next(self._passes)
         job.do(Fetch(number, self._reading[iterator], grad, mode))
@@ -98,6 +114,7 @@ class LoaderIterators:
                 "self": iterator,
                 "loader": loader,
                 "same_order": same_order,
+                "rewritten": rewritten,
                 "result": batch,
                 "output": batch,
                 "callable": role.path,
@@ -124,6 +141,8 @@ def install(job: FollowedJob) -> None:
         begins = Role(f"pass {name}", ReturnListener(fetches.begins))
         job.functions.watch_function(vars(base)[name], begins)
     job.functions.watch_function(base._next_index, Role("draws", DrawsListener(fetches)))
+    collates = Role("collates", CollatesListener(fetches.rereads))
+    job.functions.watch_function(default_collate, collates)
     roles = [
         Role(event.name, event=event, path=NEXT)
         for event in job.spec.events
