@@ -44,3 +44,13 @@ def test_too_few_samples_and_streams_tell_nothing(few) -> None:
 
 def test_a_short_pass_between_two_is_left_out() -> None:
     assert verdicts(ORDER, ORDER[:3], ORDER) == [None, None, True]
+
+
+def test_another_training_in_the_same_order() -> None:
+    orders, loader = SampleOrders(), Thing()
+    for _ in range(2):
+        iterator = Thing()
+        orders.forget()
+        orders.begins(iterator)
+        orders.draws(loader, iterator, ORDER)
+        assert orders.same_order(iterator) is None

@@ -30,6 +30,10 @@ class SampleOrders:
         self._drawn[iterator] = []
         self._verdicts.pop(iterator, None)
 
+    def forget(self) -> None:
+        """Another training begins, which may draw in the order of the one before."""
+        self._first.clear()
+
     def draws(self, loader: Any, iterator: Any, index: Any) -> None:
         """A pass draws the samples of a batch, by one index or by several."""
         drawn = self._drawn.get(iterator)

@@ -119,7 +119,11 @@ def _floats(sample: Any, depth: int) -> Iterator[torch.Tensor]:
         if sample.is_floating_point() and sample.layout is torch.strided and sample.numel():
             yield sample.detach()
     elif hasattr(sample, "__array_interface__"):  # numpy's, which need not be installed
-        if sample.flags.writeable and sample.dtype.kind == "f" and all(s > 0 for s in sample.strides):
+        if (
+            sample.flags.writeable
+            and sample.dtype.kind == "f"
+            and all(s > 0 for s in sample.strides)
+        ):
             yield torch.from_numpy(sample)
     elif depth and isinstance(sample, Mapping | list | tuple):
         for each in sample.values() if isinstance(sample, Mapping) else sample:

@@ -61,6 +61,8 @@ class LoaderIterators:
         self.rereads = RereadSamples()
         self._optimizers: frozenset[int] = frozenset()
         """The optimizers whose models have been looked for."""
+        self._passed: frozenset[int] = frozenset()
+        """The optimizers that existed in the pass before."""
         self._reading: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._loaders: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = (
             weakref.WeakKeyDictionary()
@@ -72,6 +74,10 @@ class LoaderIterators:
         if loader is not None:
             self._reading[args[0]] = next(self._passes)
             self._loaders[args[0]] = weakref.ref(loader)
+            living = self._job.state.optimizers.numbers()
+            if not living <= self._passed:
+                self._passed = living
+                self._orders.forget()  # another model may be trained with the same seed
             self._orders.begins(args[0])
 
     def draws(self, iterator: Any, index: Any) -> None:
