@@ -10,6 +10,7 @@ from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
 from tspec.equivalence.localize import suspects
 from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.missing_passes import MissingPass, StagePass
 from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
 
 
@@ -345,3 +346,24 @@ def test_earlier_numbers_are_said_before_a_missing_reduction() -> None:
     )
     [suspect] = suspects(Outcome((), faults, (), calls=called(MODULES)))
     assert suspect.evidence == stale
+
+
+def test_a_pass_that_was_not_made_is_no_fault_of_a_module() -> None:
+    """The gradients that it would have made, and those of parameters without it, are its effects."""
+    lost = TensorName("output_grads", "attention", 1, 2)
+    fault = Fault(lost, -1, MergeFault("missing", "rank 0 recorded no such tensor"))
+    weight = ("param_grads", "attention.qkv.weight", 9.0)
+    lacking = MissingPass(
+        StagePass(1, 2, 0, 0), 2, (0,), frozenset({lost}), frozenset({"attention.qkv.weight"})
+    )
+    found = replace(outcome(weight, right=GOOD), faults=(fault,))
+    part = "no backward pass of micro-batch 2 on rank 0 of stage 0"
+    assert ("", part) not in [each[:2] for each in blamed(found)]
+    found = replace(found, missing_passes=(lacking,))
+    assert [each[:2] for each in blamed(found)] == [("", part)]
+    assert found.blame == lacking.blame
+    other = TensorComparison(
+        TensorName("param_grads", "attention.proj.weight", 1), 3, 4.0, 1.0, 1e-7
+    )
+    also = blamed(replace(found, comparisons=(*found.comparisons, other)))
+    assert ("attention.proj", "gradients of its parameters") in [each[:2] for each in also]

@@ -16,6 +16,7 @@ from tspec.equivalence.evidence import Evidence
 from tspec.equivalence.localize import Localization, suspects
 from tspec.equivalence.losses import LossScale
 from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.missing_passes import MissingPass, StagePass
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.results import results
@@ -118,3 +119,18 @@ def test_pieces_that_do_not_fit_have_the_line_of_what_made_them(
         "equivalence e",
         'param "*": [hidden / tp] when sequence',
     ]
+
+
+def test_gradients_of_a_pass_that_was_not_made_have_one_line() -> None:
+    found = verdict().outcome
+    assert found is not None
+    names = [TensorName("output_grads", name, 3, 2) for name in (LONG, "norm")]
+    absent = MergeFault("missing", "rank 1 recorded no such tensor")
+    lost = MissingPass(StagePass(3, 2, 0, 1), 4, (1,), frozenset(names), frozenset())
+    faults = tuple(Fault(name, 0, absent) for name in names)
+    found = Outcome((), faults, (), calls=found.calls, missing_passes=(lost,))
+    said = text(replace(verdict(), outcome=found, localized=None), 1000).splitlines()
+    missing = "no backward pass of micro-batch 2 on rank 1 of stage 0, chunk 1"
+    assert f"step 3: {missing}: 2 gradients not recorded" in said
+    assert f"  made by the script's own code: {missing}" in said
+    assert not [line for line in said if "do not fit" in line]

@@ -20,6 +20,7 @@ from tspec.equivalence.later_reductions import reduced_later
 from tspec.equivalence.launch import SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.missing_passes import MissingPass, missing_passes
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.shards import (
@@ -57,6 +58,7 @@ class Outcome:
     recorded in full in a second run, since their sketches were wrong. `scale` has the factors of
     losses and of gradients of activations. `summands` are gradients of activations that differ from
     rank to rank, where the layout does not say whether ranks hold all of them or summands.
+    `missing_passes` are backward passes that ranks of the candidate did not make.
     """
 
     comparisons: tuple[TensorComparison, ...]
@@ -67,6 +69,7 @@ class Outcome:
     uneven: Mapping[TensorName, str] = field(default_factory=dict)
     scale: LossScale = field(default_factory=LossScale)
     summands: frozenset[TensorName] = frozenset()
+    missing_passes: tuple[MissingPass, ...] = ()
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
@@ -108,6 +111,10 @@ class Outcome:
         """The code that made a tensor, be it at fault or not."""
         return blamed(name, self.calls, self.judged)
 
+    def missing_pass(self, name: TensorName) -> MissingPass | None:
+        """The backward pass that was not made and would have made a tensor."""
+        return next((each for each in self.missing_passes if name in each.tensors), None)
+
     @property
     def earliest(self) -> TensorName | None:
         """The first wrong tensor in the order of the reference's run: it differs, or its shards do not fit together."""
@@ -135,6 +142,9 @@ class Outcome:
         first = self.earliest
         if first is None:
             return None
+        missing = self.missing_pass(first)
+        if missing is not None:
+            return missing.blame
         kinds = {kind for kind, _ in self.judged}
         of_step = (first.kind, first.step)
         names = (each.name for each in self._wrong_or_misfit)
@@ -324,6 +334,7 @@ def compare(
         uneven={name: why for name, why in whys.items() if why},
         scale=scale,
         summands=frozenset(each.name for each in judged if each.may_be_summands),
+        missing_passes=missing_passes(trial, recording, candidate, faults),
     )
 
 

@@ -156,7 +156,8 @@ class WrongTensors:
     first step in which its gradient is wrong, unless the update reduces it. `norms` are steps with a
     wrong norm of gradients, and `scaled` says whether it scaled the gradients. `all_off` are kinds
     and steps in which no tensor is right. `own` are modules and steps in which a module is wrong by
-    its own code, or holds a parameter that an earlier step left wrong.
+    its own code, or holds a parameter that an earlier step left wrong. `unpassed` are parameters
+    and steps in which a rank that holds the parameter lacks a backward pass.
     """
 
     wrong: tuple[Wrong, ...]
@@ -167,12 +168,17 @@ class WrongTensors:
     scaled: bool
     all_off: Set[tuple[str, int]]
     own: Set[tuple[str, int]]
+    unpassed: Set[tuple[str, int]]
 
     def explain(self, name: TensorName) -> bool:
-        """True if a wrong tensor is the effect of a wrong norm, gradient or initial weight."""
+        """True if a wrong tensor is the effect of a wrong norm, gradient or initial weight, or of a
+        backward pass that was not made.
+        """
         if name.kind == "gradient_norms":
             return not self.scaled  # wrong gradients make it
         if name.kind == "param_grads":
+            if (name.name, name.step) in self.unpassed:
+                return True
             return self.scaled and name.step in self.norms  # all gradients are scaled by the norm
         if name.kind not in FROM_GRADIENTS:
             return False
@@ -227,6 +233,11 @@ def wrong_tensors(outcome: Outcome) -> WrongTensors:
             *_wrong_by_own_code(wrong),
             *((_owner(of), later) for of, step in moved for later in steps if step < later),
         },
+        unpassed={
+            (parameter, each.of.step)
+            for each in outcome.missing_passes
+            for parameter in each.parameters
+        },
     )
 
 
@@ -257,6 +268,9 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
 
 def _blame(name: TensorName, outcome: Outcome, tensors: WrongTensors) -> Blame:
     """The code that made a wrong tensor."""
+    missing = outcome.missing_pass(name)
+    if missing is not None:
+        return missing.blame
     if (name.kind, name.step) in tensors.all_off:
         return everywhere(name, outcome.calls)
     blame = blamed(name, outcome.calls, outcome.judged)

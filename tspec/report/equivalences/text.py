@@ -75,10 +75,17 @@ def qualified(declaration: EquivalenceDeclaration) -> str:
 
 
 def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
-    wrong, faults = outcome.wrong, outcome.faults
+    wrong = outcome.wrong
+    faults = [each for each in outcome.faults if outcome.missing_pass(each.name) is None]
     yield FoldedLine(f"{name}: {compared(outcome)}")
     yield from _estimated(outcome)
     yield from _divided(outcome.scale.microbatches)
+    for each in outcome.missing_passes:
+        yield FoldedLine("")
+        yield FoldedLine(
+            f"step {each.of.step}: {each.blame.part}: {counted(len(each.tensors), 'gradient')} not recorded",
+            later=2,
+        )
     if faults:
         yield FoldedLine("")
         yield FoldedLine(f"{counted(len(faults), 'tensor')} whose shards do not fit:")
@@ -95,10 +102,10 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
         head = "     times     error  tolerated  "
         yield FoldedLine("")
         yield FoldedLine(f"{head}tensor", later=len(head))
-        for each in wrong[:SHOWN]:
-            mark = "  (first)" if each.name == outcome.earliest else ""
-            numbers = f"{each.times:10.3g}{each.error:10.2g}{each.tolerated:11.2g}"
-            yield FoldedLine(f"{numbers}  {each.name}{mark}", later=len(head))
+        for off in wrong[:SHOWN]:
+            mark = "  (first)" if off.name == outcome.earliest else ""
+            numbers = f"{off.times:10.3g}{off.error:10.2g}{off.tolerated:11.2g}"
+            yield FoldedLine(f"{numbers}  {off.name}{mark}", later=len(head))
         yield from _more(len(wrong))
     if outcome.unplaced:
         names = tuple(dict.fromkeys(f"{each.kind} {each.name}" for each in outcome.unplaced))
