@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from tspec.runtime.live.steps import Microbatch, Scheduled, Stepped
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
 from tspec.targets.megatron.configuration import Overflow, know, know_batch
@@ -78,9 +80,17 @@ class Schedule:
         return number
 
     def made(self, output: Any, number: int | None) -> None:
-        """A forward pass has produced the tensor from which its backward pass will begin."""
-        if number is not None:
-            self._pending[id(_single(output))] = number
+        """A forward pass has produced the tensor from which its backward pass will begin.
+
+        One number is the loss. It is read here, since `deallocate_pipeline_outputs` frees it before
+        the backward pass, which does not go through `torch.autograd.backward` then.
+        """
+        if number is None:
+            return
+        made = _single(output)
+        self._pending[id(made)] = number
+        if isinstance(made, torch.Tensor) and made.numel() == 1:
+            self._job.known.loss_is(made)
 
     def backward(self, output: Any) -> None:
         """A backward pass begins."""

@@ -31,7 +31,9 @@ class BackwardListener(Listener):
         if torch._C._current_graph_task_id() != -1:
             return False
         loss = first_tensor(args[0] if args else kwargs.get("tensors"))
-        if loss is not None:
+        gradient = first_tensor(args[1] if len(args) > 1 else kwargs.get("grad_tensors"))
+        # A pipeline stage passes back from an activation, with the gradient that it received.
+        if loss is not None and (gradient is None or loss.numel() == 1):
             self._job.known.loss_is(loss)
         self._job.state.updates.reused.before_backward()
         self._job.state.updates.dropped.before_backward()

@@ -13,7 +13,8 @@ from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.watched import Listener, Role
 
 STAGE = "torch.distributed.pipelining.stage._PipelineStageBase"
-PASSES = {"forward_one_chunk": "fwd_chunk_id", "backward_one_chunk": "bwd_chunk_id"}
+BACKWARD = "backward_one_chunk"
+PASSES = {"forward_one_chunk": "fwd_chunk_id", BACKWARD: "bwd_chunk_id"}
 """Methods that make one pass of a stage, and the argument with the number, from 0 on."""
 
 
@@ -34,8 +35,22 @@ class ChunkListener(Listener):
         self._job.chunk = None
 
 
+class LossListener(Listener):
+    """Learns the loss from which the last stage passes back: zero-bubble schedules call no `backward`."""
+
+    def __init__(self, job: FollowedJob) -> None:
+        self._job = job
+
+    def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A stage is about to pass a micro-batch back."""
+        loss = args[2] if len(args) > 2 else kwargs.get("loss")
+        if loss is not None:
+            self._job.known.loss_is(loss)
+
+
 def install(job: FollowedJob) -> None:
     """Follow the passes of stages."""
     for method, argument in PASSES.items():
         listener = ChunkListener(job, argument)
         job.functions.watch_path(Role("chunk", listener, path=f"{STAGE}.{method}"))
+    job.functions.watch_path(Role("loss", LossListener(job), path=f"{STAGE}.{BACKWARD}"))
