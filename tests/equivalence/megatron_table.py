@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tests.equivalence.forked import forked
@@ -44,7 +45,7 @@ class Case:
     """A fault, the job that it is put into, and what is to be found: the first wrong tensor and the worst module.
 
     `bfloat16_first` and `bfloat16_module` are those in bfloat16 where they are others. `hidden` are precisions whose round-off hides
-    the fault, at least from sketches; `steps` how many it takes.
+    the fault, at least from sketches; `steps` how many it takes. A `*` in a module stands for any number of a layer.
     """
 
     fault: str
@@ -67,6 +68,8 @@ class Case:
 
 MOE = "experts=4,kv=2,swiglu,rms,rope,untied"
 NORM = "gradient_norms norm"
+EACH_MLP = "decoder.layers.*.mlp"
+"""Every layer has the fault, and their errors are within a few percent: which is the worst depends on the round-off of a machine's kernels."""
 EMBEDDING = "embedding.word_embeddings"
 EXPERT = "decoder.layers.0.mlp.experts.local_experts.0.linear_fc1"
 CASES: tuple[Case, ...] = (
@@ -203,8 +206,7 @@ CASES: tuple[Case, ...] = (
         "router_collapses",
         f"dp=2,ep=2,noaux,{MOE}",
         "outputs decoder.layers.0.mlp",
-        "decoder.layers.3.mlp",
-        "decoder.layers.1.mlp",
+        EACH_MLP,
     ),
     Case(
         "router_not_marked",
@@ -217,8 +219,7 @@ CASES: tuple[Case, ...] = (
         "router_prefers_two_of_many",
         f"dp=2,ep=2,noaux,{MOE.replace('experts=4', 'experts=32')}",
         "outputs decoder.layers.0.mlp",
-        "decoder.layers.3.mlp",
-        "decoder.layers.1.mlp",
+        EACH_MLP,
     ),
     Case(
         "schedule_left_out_on_one_stage",
@@ -355,7 +356,8 @@ def as_said(case: Case, precision: str, found: Judged) -> bool:
     named = found.localized.suspects if found.localized else ()
     module = named[0].module if named else None
     firsts = {first(found.outcome), first(found.sketched)}
-    return silent and firsts == {case.wrong_first(precision)} and module == case.worst(precision)
+    is_named = module is not None and fnmatchcase(module, case.worst(precision))
+    return silent and firsts == {case.wrong_first(precision)} and is_named
 
 
 def left_out() -> str:
