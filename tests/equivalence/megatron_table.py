@@ -264,6 +264,7 @@ LEFT_OUT: Mapping[str, str] = {
     "overflow_is_trained_on": "the update is right, and what it returns is wrong",
     "pieces_drawn_alike": "no number of a step without dropout depends on it",
     "tokens_by_rank": "both sides are given the same batches, and the rules find it; it was not compared",
+    "unscaled_twice": "it needs float16, which no row has; the rules find it",
     "weights_loaded_too_late": "both sides are given the same weights, and no row loads others",
 }
 """Faults that no comparison with one device shows, and why."""

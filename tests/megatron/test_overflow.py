@@ -25,8 +25,14 @@ def overflow(*gradients: float | None) -> tuple[Overflow, dict[str, Any]]:
     return Overflow(job), annotated
 
 
-SCALING = SimpleNamespace(grad_scaler=object())
-CHAINED = SimpleNamespace(chained_optimizers=[SimpleNamespace(grad_scaler=None), SCALING])
+def scale() -> torch.Tensor:
+    return torch.tensor([1024.0])
+
+
+SCALING = SimpleNamespace(grad_scaler=object(), get_loss_scale=scale)
+CHAINED = SimpleNamespace(
+    chained_optimizers=[SimpleNamespace(grad_scaler=None), SCALING], get_loss_scale=scale
+)
 PLAIN = SimpleNamespace(grad_scaler=None)
 
 
@@ -46,6 +52,7 @@ def test_it_is_said_during_the_update_alone(
     listener, annotated = overflow(*gradients)
     token = listener.before((optimizer,), {})
     assert annotated["overflowed"] is expected
+    assert annotated["loss_scale"] == (1.0 if optimizer is PLAIN else 1024.0)
     listener.ended(token)
     assert annotated["overflowed"] is False
 

@@ -34,11 +34,15 @@ def know_batch(job: FollowedJob, schedule: Mapping[str, Any]) -> None:
 
 
 OVERFLOWED = "overflowed"
-"""The context name that `Overflow` sets."""
+LOSS_SCALE = "loss_scale"
+"""The context names that `Overflow` sets."""
 
 
 class Overflow(Listener):
-    """Says for the time of an update that scaled gradients of this rank have overflowed. Others cannot be left out."""
+    """Says for the time of an update that scaled gradients of this rank have overflowed. Others cannot be left out.
+
+    The scale is read before the update, which may change it.
+    """
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
@@ -48,8 +52,10 @@ class Overflow(Listener):
         """An update of Megatron's optimizer begins. True if no update that holds this one was under way."""
         if self._is_updating:
             return False
-        has_overflowed = _scales(args[0]) and self._has_overflowed()
-        self._job.known.annotated[OVERFLOWED] = has_overflowed
+        scales = _scales(args[0])
+        annotated = self._job.known.annotated
+        annotated[LOSS_SCALE] = float(args[0].get_loss_scale()) if scales else 1.0
+        annotated[OVERFLOWED] = scales and self._has_overflowed()
         self._is_updating = True  # last, as `ended` is not called if a line above raises
         return True
 
