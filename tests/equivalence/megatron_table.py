@@ -74,6 +74,13 @@ EMBEDDING = "embedding.word_embeddings"
 EXPERT = "decoder.layers.0.mlp.experts.local_experts.0.linear_fc1"
 CASES: tuple[Case, ...] = (
     Case(
+        "activations_sent_in_bfloat16",
+        "pp=2",
+        "inputs decoder.layers.2",
+        "decoder",
+        hidden=(BFLOAT16,),
+    ),
+    Case(
         "auxiliary_gradient_lost",
         f"tp=2,sp,etp=2,{MOE}",
         "output_grads decoder.layers.3.pre_mlp_layernorm",
@@ -89,6 +96,12 @@ CASES: tuple[Case, ...] = (
     ),
     Case("batch_sent_to_all_ranks", "dp=2", "inputs embedding", "GPTModel"),
     Case("bucket_not_reduced", "dp=2,overlap", f"param_grads {EMBEDDING}.weight", "all parameters"),
+    Case(
+        "cleared_between_micro_batches",
+        "dp=2",
+        "param_grads embedding.word_embeddings.weight",
+        "all parameters",
+    ),
     Case("copy_marked_as_piece", "tp=2,clipped", NORM, ""),
     Case("embedding_mask_not_applied", "tp=2", f"outputs {EMBEDDING}", EMBEDDING),
     Case(
@@ -115,6 +128,12 @@ CASES: tuple[Case, ...] = (
         "final_norm_not_marked",
         "tp=2,sp",
         "param_grads decoder.final_layernorm.weight",
+        "decoder.final_layernorm",
+    ),
+    Case(
+        "finalized_twice",
+        "tp=2,sp",
+        "param_grads decoder.layers.0.input_layernorm.weight",
         "decoder.final_layernorm",
     ),
     Case(
@@ -179,6 +198,18 @@ CASES: tuple[Case, ...] = (
         steps=2,
     ),
     Case("one_rank_runs_fewer_microbatches", "dp=2", "losses loss", ""),
+    Case(
+        "one_stage_clips_otherwise",
+        "pp=2,untied,clipped",
+        "states decoder.layers.2.self_attention.linear_proj.weight.exp_avg",
+        "decoder.final_layernorm",
+    ),
+    Case(
+        "one_stage_has_another_rotary_base",
+        "pp=2,swiglu,rms,rope,nobias",
+        "inputs decoder.layers.2[rotary_pos_emb]",
+        "rotary_pos_emb",
+    ),
     Case(
         "output_not_summed",
         "tp=2",
@@ -269,6 +300,7 @@ LEFT_OUT: Mapping[str, str] = {
 }
 """Faults that no comparison with one device shows, and why."""
 UNSEEN: Mapping[str, str] = {
+    "activations_sent_in_bfloat16": "all activations are in bfloat16 there",
     "auxiliary_gradient_lost": "no tensor is off by more than 0.79 of its tolerance, which is three times the noise of four perturbed runs",
     "auxiliary_loss_scaled_by_ranks": "the same; the router's gradient of `decoder.layers.2` is off by 0.23, and 0.32 is tolerated",
     "experts_left_out_of_norm": "the norm is off by 0.0069, and 0.0058 is tolerated; from sketches 18 % more, so that they do not show it",

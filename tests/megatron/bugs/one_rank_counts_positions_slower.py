@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "tp=2,swiglu,rms,rope,nobias"
-FOUND = None
+FOUND = ("rotary_angles_agree", 1, (0, 1), "pass_layers #0")
 
 
 def put_in() -> None:
