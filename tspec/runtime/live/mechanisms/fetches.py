@@ -58,7 +58,7 @@ class LoaderIterators:
         self._job = job
         self._passes = itertools.count(1)
         self._orders = SampleOrders()
-        self.rereads = RereadSamples()
+        self.rereads = RereadSamples() if _is_read(job, "rewritten") else None
         self._optimizers: frozenset[int] = frozenset()
         """The optimizers whose models have been looked for."""
         self._passed: frozenset[int] = frozenset()
@@ -84,7 +84,9 @@ class LoaderIterators:
         """The samples of a batch are drawn, perhaps ahead of the batch."""
         loader = self.loader_of(iterator)
         self._orders.draws(loader, iterator, index)
-        if isinstance(iterator, dataloader._SingleProcessDataLoaderIter):
+        if self.rereads is not None and isinstance(
+            iterator, dataloader._SingleProcessDataLoaderIter
+        ):
             self.rereads.draws(loader, index)
 
     def loader_of(self, iterator: Any) -> Any:
@@ -110,7 +112,7 @@ class LoaderIterators:
         job = self._job
         loader = self.loader_of(iterator)
         number = job.state.loaders.numbered.number(loader)
-        same_order, rewritten = self._orders.same_order(iterator), self.rereads.rewritten()
+        rewritten = self.rereads.rewritten() if self.rereads is not None else None
         if iterator not in self._reading:
             self._reading[iterator] = next(self._passes)
         job.do(Fetch(number, self._reading[iterator], grad, mode))
@@ -119,7 +121,7 @@ class LoaderIterators:
             values = {
                 "self": iterator,
                 "loader": loader,
-                "same_order": same_order,
+                "same_order": self._orders.same_order(iterator),
                 "rewritten": rewritten,
                 "result": batch,
                 "output": batch,
@@ -139,6 +141,12 @@ class LoaderIterators:
         return any(held) if held else None
 
 
+def _is_read(job: FollowedJob, field: str) -> bool:
+    """True if a field of batches is read."""
+    events = (event for event in job.spec.events if NEXT in event.callables)
+    return any(each.name == field for event in events for each in event.fields)
+
+
 def install(job: FollowedJob) -> None:
     """Follow the creation of iterators and the batches that they yield."""
     fetches = LoaderIterators(job)
@@ -147,8 +155,9 @@ def install(job: FollowedJob) -> None:
         begins = Role(f"pass {name}", ReturnListener(fetches.begins))
         job.functions.watch_function(vars(base)[name], begins)
     job.functions.watch_function(base._next_index, Role("draws", DrawsListener(fetches)))
-    collates = Role("collates", CollatesListener(fetches.rereads))
-    job.functions.watch_function(default_collate, collates)
+    if fetches.rereads is not None:
+        collates = Role("collates", CollatesListener(fetches.rereads))
+        job.functions.watch_function(default_collate, collates)
     roles = [
         Role(event.name, event=event, path=NEXT)
         for event in job.spec.events
