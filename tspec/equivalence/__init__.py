@@ -1,1 +1,1 @@
-"""Runs of a training step that must agree: the same numbers on both sides, recorded, merged by layout, compared."""
+"""Compares runs of training steps that must agree: both sides begin with the same numbers; their tensors are recorded, merged by layout, and compared."""

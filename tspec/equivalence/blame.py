@@ -47,7 +47,7 @@ class Blame:
 
 
 def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> RunCalls:
-    """The calls of a run, each module as a rank tells it whose stage has it."""
+    """The calls of a run. Each module's call is taken from a rank whose stage has the module."""
     modules: dict[str, ModuleCall] = {}
     others: dict[str, ModuleCall] = {}
     lines: dict[str, str] = {}
@@ -121,7 +121,7 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
 
 
 def everywhere(name: TensorName, calls: RunCalls) -> Blame:
-    """No tensor of a kind and step is right: gradients of parameters, updates (of kind `params`), or first weights."""
+    """The finding that no tensor of a kind is right in a step: gradients of parameters, updates (kind `params`), or first weights."""
     if name.is_first_weight:
         return Blame(EVERYWHERE, "first weights", None, ())
     part, of = ("update", "params") if name.kind == "params" else ("gradients", "losses")
@@ -229,7 +229,7 @@ def _of(module: str, part: str, calls: RunCalls, line: str = "") -> Blame:
 
 
 def _of_several(names: Sequence[str], part: str, calls: RunCalls) -> Blame:
-    """One of several modules; with each the line that called it."""
+    """The blame for one of several modules, with the line that called each of them."""
     if len(names) == 1:
         return _of(names[0], part, calls)
     known = (calls.modules.get(each) for each in names)
@@ -243,7 +243,7 @@ def _parent(name: str, modules: Mapping[str, ModuleCall]) -> str:
 
 
 def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
-    """The outermost module that returned a module's output as it is: the gradient came to that one first."""
+    """The outermost module that returned a module's output unchanged. The gradient reached that module first."""
     parent = _parent(name, modules)
     while parent in modules and modules[parent].returns == name:
         name, parent = parent, _parent(parent, modules)

@@ -1,4 +1,4 @@
-"""The candidate's tensors under the reference's names: each is merged by layout, and compared."""
+"""Merges each tensor of the candidate by the layout, under the reference's name, and compares it."""
 
 from __future__ import annotations
 

@@ -408,7 +408,7 @@ def drill(
 
 
 def _judged_by(name: TensorName, reference: Recording) -> Iterator[TensorName]:
-    """The tensors that it takes to judge one: itself, earlier ones of its name, the gradient of a parameter."""
+    """The tensors that are needed to judge one: the tensor, earlier ones of its name, and a parameter's gradient."""
     for each in reference.tensors:
         if (each.kind, each.name) == (name.kind, name.name) and each.step <= name.step:
             yield each

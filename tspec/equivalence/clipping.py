@@ -1,4 +1,4 @@
-"""Gradients that are off by the factor of a norm alone: all are clipped by it, and the gradient that makes it wrong is another one."""
+"""Finds gradients that are wrong only because they were clipped by a wrong norm. Another gradient makes the norm wrong."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def showing_its_stack(folder: Path, rank: int) -> Iterator[None]:
 
 
 def changes(folder: Path, world: int) -> tuple[int, ...]:
-    """A number for each rank that is another one as soon as the rank has come further, 0 before it has recorded anything."""
+    """One number for each rank. It changes whenever the rank makes progress, and is 0 before the rank has recorded anything."""
     files = (_file(folder, rank) for rank in range(world))
     return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
 

@@ -104,7 +104,7 @@ def _conditions(claim: Claim, evidence: ClaimEvidence) -> list[Condition]:
 def _counted(text: str) -> str:
     """The event whose calls a claim or a condition counts.
 
-    Such a condition (some calls came) is no condition for such a claim.
+    A condition that counts calls (some calls came) is not tried for a claim that counts them.
     """
     found = re.search(r"\bcalls\(([\w.]+)\)|^contains ([\w.]+)$", text)
     return (found[1] or found[2]) if found else ""

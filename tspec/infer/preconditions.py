@@ -31,7 +31,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """All of the conjuncts and one of the alternatives; without either, always."""
+    """All conjuncts and at least one alternative must hold. Without conjuncts and alternatives it is always true."""
 
     conjuncts: tuple[str, ...]
     alternatives: tuple[str, ...]

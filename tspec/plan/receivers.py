@@ -37,7 +37,7 @@ def _of_event(rules: tuple[RulePlan, ...], event: str, vocabulary: r.Vocabulary)
 
 
 def _own_fields(event: str, vocabulary: r.Vocabulary) -> frozenset[str]:
-    """The fields of an event that are the module whose method is called, whatever callable it is."""
+    """The fields of an event whose value is the module that is called, for each of its callables."""
     declared = vocabulary.event(event)
     if declared is None or declared.variants:
         return frozenset()

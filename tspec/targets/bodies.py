@@ -161,7 +161,7 @@ def _head(s: Scalars) -> Iterator[str]:
 def _columns(
     s: Scalars, start: tuple[int, int], stop: tuple[int | None, int | None] = (None, None)
 ) -> Iterator[str]:
-    """Columns and values that are the same for all subjects, from one to another as they were asked for."""
+    """The statements that compute columns and values which are the same for all subjects, in the order in which they were requested."""
     for (frame, kind, name), variable in list(s.columns.items())[start[0] : stop[0]]:
         yield f"{variable} = {frame}.column({literal(kind)}, {literal(name)})"
     for variable, code in list(s.hoisted.values())[start[1] : stop[1]]:
@@ -255,7 +255,7 @@ def _subjects(w: _Writer, clause: r.For, collection: r.Subjects, names: tuple[st
 
 
 def _only(rule: r.Rule, variable: str) -> str | None:
-    """The field of the window's call that must be this subject, so that no other needs a look."""
+    """The field of the window's call that must equal the subject of a clause, so that its loop is not needed; None if there is none."""
     event = rule.window.event
     for one in event.filters if event is not None else ():
         if isinstance(one.value, r.Variable) and one.value.name == variable:
@@ -277,7 +277,7 @@ def _filter(w: _Writer) -> None:
 
 
 def _group_is_of_call(rule: r.Rule) -> tuple[str, ...] | None:
-    """The variable of the window's call, if there is one, where the group depends on nothing else; else None."""
+    """The variable of the window's call, if the group depends on this call alone; else None."""
     own = tuple(one.variable for one in rule.subjects if is_windows_call(one, rule))
     named = {
         each.name

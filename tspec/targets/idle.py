@@ -36,7 +36,7 @@ def choices(one: RulePlan) -> str:
 
 
 def has_one_instance(one: RulePlan) -> bool:
-    """Each window has one instance, whatever there is."""
+    """True if each window has exactly one instance, whatever subjects exist."""
     rule = one.rule
     call_only = all(is_windows_call(clause, rule) for clause in rule.subjects)
     return call_only and bool(choices(one)) and not rule.window.once
@@ -122,7 +122,7 @@ def _is_idle_by_context(one: RulePlan) -> bool:
 
 
 def _stays(clause: r.For, rule: r.Rule) -> bool:
-    """The subjects of a clause are the window's call, or lasting ones that no call tells apart."""
+    """True if the subjects of a clause are the window's call, or lasting subjects whose choice does not depend on a call."""
     if is_windows_call(clause, rule):
         return True
     kind = innermost(clause.collection.type)
@@ -204,7 +204,7 @@ def told_by_group(one: RulePlan) -> str:
 
 
 def all_of(clause: r.For) -> str:
-    """A call, in Python, of the method of an instant that gives the names of a clause's subjects; `_kind` gave their kind."""
+    """Python that calls the method of an instant for the names of a clause's subjects. `_kind` gave their kind."""
     collection = clause.collection
     assert isinstance(collection, r.Subjects)
     if not collection.filters:

@@ -17,7 +17,7 @@ _CLOSES = frozenset(")]}")
 
 
 def laid_out(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
-    """The lines of a module, each within the width but for long literals, names and comments."""
+    """The lines of a module, broken to the width. Only long literals, names and comments exceed it."""
     within = False
     for line in lines:
         quotes = line.count('"""')

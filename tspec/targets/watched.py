@@ -11,7 +11,7 @@ from tspec.runtime.live.watch import EntitySpec, GroupSpec, WatchSpec
 
 
 def watched(vocabulary: Vocabulary, plan: Plan) -> WatchSpec:
-    """The events of a plan with their fields, and of entities the fields that its rules read; all groups and context of the vocabulary."""
+    """Everything that a plan needs from the job: its events with their fields, the fields of entities that rules read, and all groups and context values of the vocabulary."""
     events = [vocabulary.event(name) for name in plan.kept]
     read = {(one.kind, one.name) for rule in plan.rules for one in rule.reads.columns}
     outermost = frozenset(plan.outermost)

@@ -125,7 +125,7 @@ class ModuleCalls:
         )
 
     def _hands(self, first: TensorName, given: Mapping[str, Tensor]) -> None:
-        """A module is given tensors, the first one under the module's name."""
+        """Record the tensors that a module is given. The first one has the module's name."""
         passed: list[Tensor] = []
         for name, tensor in given.items():
             if name != first.name and not self._has_a_place(name):
@@ -144,7 +144,7 @@ class ModuleCalls:
             self._held[tensor] = (first.kind, name)
 
     def _returns(self, name: TensorName, output: Any, made: Iterable[Any]) -> None:
-        """Note whose outputs a module returns as they are: not its own of a call before, which it may keep."""
+        """Note the modules whose outputs a module returns unchanged. Its own output of an earlier call, which it may keep, does not count."""
         further = [each for each in made if each is not output]
         returns = "".join(self._makers(name, [output]))
         passes_on = tuple(dict.fromkeys(self._makers(name, further)))
@@ -152,7 +152,7 @@ class ModuleCalls:
         self.modules[name.name] = replace(known, returns=returns, passes_on=passes_on)
 
     def _gives_back(self, call: WatchedCall, name: TensorName, output: Any) -> None:
-        """Note which of its own inputs a module returns as it is."""
+        """Note which of its own inputs a module returns unchanged."""
         inputs = tensors_of(call.fields.get("inputs"))
         names = (
             of for of, each in zip(_names(name.name, call), inputs, strict=False) if each is output
@@ -161,7 +161,7 @@ class ModuleCalls:
         self.modules[name.name] = replace(known, gives_back=next(names, ""))
 
     def _makers(self, name: TensorName, tensors: Iterable[Any]) -> Iterator[str]:
-        """The other modules whose outputs tensors are."""
+        """The other modules that produced some tensors as outputs."""
         for each in tensors:
             kind, of = (isinstance(each, Tensor) and self._held.get(each)) or ("", "")
             if kind == "outputs" and of != name.name:

@@ -90,7 +90,7 @@ class Optimizers:
         return frozenset(named.difference(*self._updates.values()))
 
     def _record_gradients(self, source: StateSource, field: str) -> None:
-        """The gradients that an update reads, in the parameter's shape where they are all of it."""
+        """Record the gradients that an update reads, in the parameter's shape if they cover all its elements."""
         whole = tensors(source, "parameter", "data")
         for name, gradient in tensors(source, "parameter", field).items():
             held = in_shape_of(whole[name], placed_as(whole[name], gradient))

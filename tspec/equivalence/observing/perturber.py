@@ -55,7 +55,7 @@ class Perturber:
 
 
 def is_forward() -> bool:
-    """No backward pass is under way, so that nothing is computed again for it."""
+    """True if no backward pass is running, so the call is no recomputation for one."""
     return bool(torch._C._current_graph_task_id() == -1)
 
 

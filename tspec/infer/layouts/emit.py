@@ -205,7 +205,7 @@ def _starred(name: str) -> str:
 
 
 def _stages(pieces: Sequence[ShardIndices], found: Found) -> list[str]:
-    """A line for each stage, of interleaved ones for each chunk, where the mesh has an axis `pp`."""
+    """One line for each stage, or for each chunk of interleaved stages, if the mesh has an axis `pp`."""
     if "pp" not in dict(found.axes):
         return []
     held: dict[str, tuple[int, int]] = {}
@@ -228,7 +228,7 @@ def _stages_of(pieces: ShardIndices, found: Found) -> list[int]:
 
 
 def _module(name: str, held: Mapping[str, tuple[int, int]]) -> str:
-    """The module that stands on a stage: a layer, else the outermost one that has no layer and no tensor of another stage."""
+    """The module to list for a stage: a layer, or else the outermost module without layers and without tensors of another stage."""
     layer = _LAYER.match(name)
     if layer:
         return layer[1]
@@ -242,7 +242,7 @@ def _module(name: str, held: Mapping[str, tuple[int, int]]) -> str:
 
 
 def _joined(modules: Sequence[str]) -> Iterator[str]:
-    """Layers that follow on one another as one: `"layers.0..3"`."""
+    """Consecutive layers, written as one: `"layers.0..3"`."""
     parts = [re.fullmatch(r"(.*\.)(\d+)", each) for each in modules]
     keyed = [
         (match[1], int(match[2]) - place) if match else (module, place)

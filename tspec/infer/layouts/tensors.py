@@ -111,7 +111,7 @@ def _no_piece(whole: Tensor, held: Mapping[int, Tensor], rank: int) -> str:
 def _alike(
     name: str, shape: tuple[int, ...], held: Mapping[int, Tensor], axes: Axes
 ) -> ShardIndices | Unknown:
-    """Shards of a tensor of one number, taken for contiguous over the one axis that has as many ranks."""
+    """Shards of a tensor whose elements are all equal: assumed to be contiguous over the only axis with that number of ranks."""
     mine = {tuple(each.shape) for each in held.values()}
     cut = [dim for dim in range(len(shape)) if any(each[dim] != shape[dim] for each in mine)]
     length = {each[dim] for each in mine for dim in cut}

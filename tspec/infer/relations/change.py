@@ -63,7 +63,7 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
 
 
 def _surprise(kind: SeenKind) -> int:
-    """An optimizer's own state follows from its update; all else need not change."""
+    """How informative the claim is: the optimizer's own state always changes in its update, other state need not."""
     return 1 if kind.name == "state" else 3
 
 
@@ -84,7 +84,7 @@ def _changes(survey: Survey, kind: SeenKind, event: str, x: str) -> tuple[str, s
 
 
 def _kept(survey: Survey, kind: SeenKind, x: str) -> list[Claim]:
-    """Only an update changes it, or for running statistics a forward pass, or nothing does."""
+    """Claims about what may change it: only an update, only a forward pass for running statistics, or nothing."""
     subject = f"{kind.name[0]} in {kind.plural}"
     head = RuleHead((subject,), None, f"each step {EVERY}", subject_conditions(survey, kind, None))
     frozen = "What stays fixed in sound runs is trained or overwritten."

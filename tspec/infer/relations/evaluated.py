@@ -1,4 +1,4 @@
-"""*Evaluated*: evaluations ask the model that is trained, or one that follows it, as an average of its weights does."""
+"""*Evaluated*: evaluations run the model that is trained, or one that follows it, such as an average of its weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ITSELF = "Evaluations ask the trained model itself, and not the average of its w
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """All models that evaluations ask are held by an optimizer, or none is."""
+    """Claims that all evaluated models are held by an optimizer, or that none is."""
     forward, parameter = survey.event("forward"), survey.kind("parameter")
     if forward is None or "module" not in forward.fields or parameter is None:
         return ()

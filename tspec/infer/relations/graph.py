@@ -1,4 +1,4 @@
-"""*Graph*: how losses are computed, as the operations in their graphs say."""
+"""*Graph*: the operations in autograd's graph by which losses are computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER = (
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
-    """Losses are computed by the operations that all runs had, all of these together; of runs that differ, by those common to all."""
+    """Claims that losses are computed by exactly the operations that all runs had. If runs differ, the claims are about the operations that they have in common."""
     if not all(survey.graphs) or not survey.graphs:
         return ()
     kinds = frozenset().union(*survey.graphs)

@@ -1,4 +1,4 @@
-"""*Schedule*: the learning rate moves, so whoever computes it hands it to the optimizer, and comes down by the end."""
+"""*Schedule*: the learning rate changes, so the schedule's value reaches the optimizer, and it is lower at the end."""
 
 from __future__ import annotations
 

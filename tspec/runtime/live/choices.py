@@ -1,4 +1,4 @@
-"""Choices of the best of several, such as experts, by probabilities that are shared out among the samples instead."""
+"""Finds a choice of the best of several, such as experts, by probabilities that sum to one over the samples instead of over the experts."""
 
 from __future__ import annotations
 

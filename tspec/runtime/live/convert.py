@@ -258,7 +258,7 @@ def _shape(value: object) -> Datum:
 
 
 def _built_in(value: bool | int | float | str) -> bool | int | float | str:
-    """The value as Python's own class has it: a class derived from it may compare as it likes."""
+    """The value as an instance of Python's own class, because a derived class may override comparison."""
     if isinstance(value, str):
         return _plain_text(value)
     if type(value) in (bool, int, float):

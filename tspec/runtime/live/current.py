@@ -17,6 +17,6 @@ def say_step(number: int | None) -> None:
 
 
 def say(values: Mapping[str, Any]) -> None:
-    """Something is known from now on."""
+    """Set context values in all jobs that are followed in this process."""
     for job in PROCESS.jobs:
         job.known.annotated.update(values)

@@ -71,10 +71,10 @@ def _sums_over(value: torch.Tensor, dim: int) -> bool | None:
 
 
 def softmax_dims(losses: Any) -> list[int]:
-    """Along which dimension, counted from the end, softmaxes sum to one that weigh rows.
+    """The dimensions, counted from the end, along which the softmaxes that weigh rows sum to one.
 
-    Each is the left factor, a batch of square matrices, of a product: the sums of its rows are the sums of the
-    weights.
+    Such a softmax is the left factor of a product and a batch of square matrices. The sum of each of its rows is the
+    sum of the weights.
     """
     return [
         dim
@@ -97,7 +97,7 @@ def unscaled_scores(losses: Any) -> int:
 def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
     """The softmaxes whose rows one of the `MATRIX_PRODUCTS` multiplies.
 
-    Each comes after the place of the factor that it is, and before its dimension, counted from the end.
+    Yields the position of the factor, the softmax, and its dimension, counted from the end.
     """
     for factor, last, other in ((0, -1, -2), (1, -2, -1)):
         found = _softmax_of(product.next_functions[factor][0], last, other)
@@ -287,5 +287,5 @@ def _product(sizes: Sequence[int]) -> int:
 
 
 def signed(value: int) -> int:
-    """torch shows a negative dimension as an unsigned number of 64 bits."""
+    """The dimension as a signed number: torch gives a negative one as an unsigned number of 64 bits."""
     return value - 2**64 if value >= 2**63 else value

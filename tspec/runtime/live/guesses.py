@@ -1,4 +1,4 @@
-"""Losses that are no better than that of a constant answer, which knows the targets and no inputs.
+"""Finds losses that are no better than the loss of the best constant answer, which ignores the inputs.
 
 No constant has a smaller loss on a batch than these: the entropy of its labels is the least cross
 entropy of one distribution, and the variance of its targets is the least mean squared error of one
@@ -35,7 +35,7 @@ class _Series:
     """The number of read losses since one was below the constant's."""
 
     def take(self, loss: torch.Tensor, guess: float) -> None:
-        """A loss is compared with the constant's; it is nothing if all targets are the same."""
+        """Compare a loss with that of the best constant. Nothing is counted if all targets are the same."""
         if guess > 0:
             self.unbeaten = 0 if float(loss.detach()) < BELOW * guess else self.unbeaten + 1
 

@@ -105,7 +105,7 @@ class Attachment:
         self._tell(happened)
 
     def stepped(self, i: int) -> None:
-        """Step `i` is over: its update was made, or left out."""
+        """Step `i` is over: its update was made or skipped."""
         from tspec.runtime.live.steps import Stepped
 
         def over(job: LiveJob) -> None:

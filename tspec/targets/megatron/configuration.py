@@ -39,9 +39,10 @@ LOSS_SCALE = "loss_scale"
 
 
 class Overflow(Listener):
-    """Says for the time of an update that scaled gradients of this rank have overflowed. Others cannot be left out.
+    """Sets `overflowed` and `loss_scale` during an update: whether gradients of a scaled loss have overflowed on
+    this rank, and the scale.
 
-    The scale is read before the update, which may change it.
+    Without a loss scale no update is skipped. The scale is read before the update, which may change it.
     """
 
     def __init__(self, job: FollowedJob) -> None:

@@ -47,7 +47,7 @@ class Clears(Listener):
 
 
 class Schedule:
-    """One rank's way through the micro-batches of a step."""
+    """Counts the micro-batches of one rank within a step."""
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job

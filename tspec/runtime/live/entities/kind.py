@@ -25,11 +25,11 @@ class ColumnReader(Protocol):
     """A kind with hundreds of subjects, which reads a frequent field of all of them at once."""
 
     def column(self, name: str, things: Mapping[str, Any]) -> dict[str, Any] | None:
-        """A field of some subjects; None if it is to be read of each."""
+        """A field of several subjects at once; None if it has to be read from each subject separately."""
 
 
 def asked(thing: Any, name: str) -> Any:
-    """An attribute of an object of the user's; None if it has none, or raises when it is asked."""
+    """An attribute of a user's object; None if the object has no such attribute or raises."""
     try:
         return getattr(thing, name, None)
     except Exception:  # a property or `__getattr__` of the user's may raise anything
@@ -37,7 +37,7 @@ def asked(thing: Any, name: str) -> Any:
 
 
 class UnknownField:
-    """The kind does not know the field: it is an attribute of the object."""
+    """Marks a field that the kind does not define, so it is read as an attribute of the object."""
 
 
 UNKNOWN = UnknownField()

@@ -84,7 +84,7 @@ class ParameterSubjects:
         return self._models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
 
     def column(self, name: str, things: Mapping[str, NamedParameter]) -> dict[str, Any] | None:
-        """A field of many parameters; None where it is read of each by itself, unknown where nothing here reads it."""
+        """A field of many parameters; None if it has to be read from each separately, UNKNOWN if this kind does not define it."""
         read_all = self._columns.get(name)
         if read_all is not None:
             return read_all(things)
@@ -124,7 +124,7 @@ class ParameterSubjects:
         return UNKNOWN if is_lazy(one.tensor) else tuple(one.tensor.shape)
 
     def copies_of(self, subject: str) -> frozenset[str]:
-        """The names of its copies; all are found anew where a model was found or replaced."""
+        """The names of a parameter's copies. They are computed again after a model was found or replaced."""
         if self._copies[0] != self._models.version:
             self._copies = (self._models.version, copies(self._models.paths()))
         return self._copies[1].get(subject, frozenset())
