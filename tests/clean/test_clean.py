@@ -20,7 +20,6 @@ SAMPLE = {
     "clears_at_the_end",
     "closure",
     "ddp",
-    "ddp --wrapper compiled",
     "distilled",
     "dropout_without_gradients --kind accuracy",
     "ema",

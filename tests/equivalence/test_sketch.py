@@ -277,7 +277,7 @@ def test_the_clean_job_is_silent(
 @pytest.mark.parametrize(
     ("dtype", "fault", "name"),
     [
-        ("float32", "scale", "blocks.1.fc2"),
+        pytest.param("float32", "scale", "blocks.1.fc2", marks=pytest.mark.exhaustive),
         pytest.param("float32", "shard", "blocks.1.attention.proj", marks=pytest.mark.exhaustive),
         ("bfloat16", "all_reduce", "blocks.1.fc2"),
         pytest.param("bfloat16", "shard", "blocks.1.attention.proj", marks=pytest.mark.exhaustive),

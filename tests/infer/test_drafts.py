@@ -163,8 +163,13 @@ def test_a_clean_run_twice_as_long_is_left_in_peace(
         ("no-zero-grad", "one_optimizer_zero_grad_each_step"),
         ("stale-optimizer", "parameter_in_optimizers_parameters_before_optimizer_step"),
         ("eval-dropout", "not_dropout_training_when_phase_is_eval"),
-        ("double-schedule", "one_scheduler_step_each_step"),
-        ("no-autocast", "matmul_output_dtype_is_autocast_dtype"),
+        pytest.param(
+            *("double-schedule", "one_scheduler_step_each_step"),
+            marks=[pytest.mark.slow, pytest.mark.exhaustive],
+        ),
+        pytest.param(
+            *("no-autocast", "matmul_output_dtype_is_autocast_dtype"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_bug_breaks_the_draft_that_speaks_of_it(

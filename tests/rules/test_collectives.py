@@ -129,7 +129,9 @@ def test_sound_jobs(kind, packs, held, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "fault", "rule"),
     [
-        pytest.param(*each, marks=pytest.mark.exhaustive if each[0] == "uneven" else ())
+        pytest.param(
+            *each, marks=pytest.mark.exhaustive if each[0] in ("gathered", "uneven") else ()
+        )
         for each in FAULTS
     ],
 )
@@ -249,7 +251,7 @@ FAULTS_OF_SHARES = tuple(
 
 @pytest.mark.gloo
 @pytest.mark.parametrize(
-    "kind", family(COMBINED, {"hooks", "averages", "seldom", "served", "watched"}, {"slices"})
+    "kind", family(COMBINED, {"hooks", "averages", "seldom", "served"}, {"slices"})
 )
 def test_ranks_that_put_together_what_they_learn(kind, tmp_path):
     done, found = run(tmp_path, kind, packs=("essentials",), job=SHARDED_BY_HAND)

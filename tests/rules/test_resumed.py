@@ -27,9 +27,9 @@ FAULTS_OF_CHECKPOINTS = (
     ("one_file", "ranks_save_to_files_of_their_own"),
 )
 """A fault of `resumed_job.py`, and the rule that finds it."""
-SAMPLE = {"rng", "python", "weights", "schedule_beside", "counters", "sampler", "one_file"}
-"""One of each kind: a state of random numbers, of tensors, of an object in a file of its own or (`average`) with the
-others, and counters.
+SAMPLE = {"rng", "weights", "counters", "sampler", "one_file"}
+"""One of each kind: random numbers, tensors, (beside `average`, an object) and counters. Generators of Python and numpy
+are read in `tests/runtime/live/test_twisters.py`.
 """
 FAULTS_OF_PARTS = (
     ("first", "ranks_go_on_from_files_of_their_own"),

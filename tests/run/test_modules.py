@@ -84,8 +84,14 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("how", ["here", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("how", "command"),
+    [
+        *(("here", command) for command in COMMANDS),
+        pytest.param("spawn", "record", marks=pytest.mark.slow),
+        pytest.param("spawn", "run", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+    ],
+)
 def test_a_module_runs_as_it_would_alone(folder: Path, command: str, how: str) -> None:
     arguments = ("-m", "package.train", how, "-b", "--", "-o")
     alone = done(folder, *arguments)
