@@ -1,4 +1,4 @@
-"""Small recordings, written by hand: a loop with or without its `zero_grad`."""
+"""Small recordings, written by hand: a loop with or without its `zero_grad`, and the rule that tells them apart."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,6 +6,16 @@ from pathlib import Path
 from tspec.trace.meta import write_meta
 from tspec.trace.model import Begin, Boundary, Context, End, Finish, Record, Sample, Tensor
 from tspec.trace.write import TraceWriter
+
+CLEARED = """\
+/// Gradients left over from the last step would be added to this one's.
+invariant gradients_are_cleared {
+  each step
+  when step > 1
+  expect contains optimizer.zero_grad
+  else warn
+}
+"""
 
 
 def record_loop(folder: Path, *, steps: int = 4, clears: bool = True) -> Path:

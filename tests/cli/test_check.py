@@ -6,29 +6,26 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.cli.recordings import record_loop
+from tests.cli.recordings import CLEARED, record_loop
 from tspec.cli.app import app
 
-RULES = """\
+RULES = (
+    """\
 edition 2026
 
 module checks
 
 use std.torch
 
-/// Gradients left over from the last step would be added to this one's.
-invariant gradients_are_cleared {
-  each step
-  when step > 1
-  expect contains optimizer.zero_grad
-  else warn
-}
-
+"""
+    + CLEARED
+    + """
 draft invariant steps_update {
   each step
   expect contains scheduler.step
 }
 """
+)
 
 
 def tspec(*arguments: object) -> Result:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.recordings import CLEARED
 from tspec.cli.run import faults
 
 SCRIPT = """\
@@ -29,21 +30,17 @@ if "--crash" in sys.argv:
     raise RuntimeError("out of luck")
 """
 
-RULES = """\
+RULES = (
+    """\
 edition 2026
 
 module checks
 
 use std.torch
 
-/// Gradients left over from the last step would be added to this one's.
-invariant gradients_are_cleared {
-  each step
-  when step > 1
-  expect contains optimizer.zero_grad
-  else warn
-}
 """
+    + CLEARED
+)
 
 BEFORE_UPDATE = """\
 edition 2026

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.recordings import CLEARED
 from tests.packaging.test_wheel import installed as installed
 from tests.packaging.test_wheel import run
 from tests.packaging.test_wheel import wheel as wheel
@@ -25,21 +26,17 @@ for _ in range(6):
 print("trained")
 """
 
-RULES = """\
+RULES = (
+    """\
 edition 2026
 
 module checks
 
 use std.torch
 
-/// Gradients left over from the last step would be added to this one's.
-invariant gradients_are_cleared {
-  each step
-  when step > 1
-  expect contains optimizer.zero_grad
-  else warn
-}
 """
+    + CLEARED
+)
 
 
 @pytest.fixture(scope="module")

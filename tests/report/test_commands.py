@@ -8,24 +8,20 @@ import pytest
 from junitparser import JUnitXml, Properties
 from typer.testing import CliRunner, Result
 
-from tests.cli.recordings import record_loop
+from tests.cli.recordings import CLEARED, record_loop
 from tests.report.schemas import schema
 from tspec.cli.app import app
 
-RULES = """edition 2026
+RULES = (
+    """edition 2026
 
 module pack version "1.2"
 
 use std.torch
 
-/// Gradients left over from the last step would be added to this one's.
-invariant gradients_are_cleared {
-  each step
-  when step > 1
-  expect contains optimizer.zero_grad
-  else warn
-}
-
+"""
+    + CLEARED
+    + """
 /// Something updates the parameters in every step.
 invariant steps_update {
   each step
@@ -33,6 +29,7 @@ invariant steps_update {
   else warn
 }
 """
+)
 MINE = """edition 2026
 
 module mine

@@ -11,26 +11,22 @@ import pytest
 from junitparser import JUnitXml
 from typer.testing import CliRunner, Result
 
-from tests.cli.recordings import record_ranks
+from tests.cli.recordings import CLEARED, record_ranks
 from tests.report.schemas import schema
 from tspec.cli.app import app
 
 CASES = Path(__file__).parents[1] / "cases" / "recordings"
 WIDTH = 80
-RULES = """edition 2026
+RULES = (
+    """edition 2026
 
 module checks
 
 use std.torch
 
-/// Gradients left over from the last step would be added to this one's.
-invariant gradients_are_cleared {
-  each step
-  when step > 1
-  expect contains optimizer.zero_grad
-  else warn
-}
-
+"""
+    + CLEARED
+    + """
 /// Ranks begin each step with the same weights.
 invariant weights_are_the_same {
   for p in parameters
@@ -40,6 +36,7 @@ invariant weights_are_the_same {
   else warn
 }
 """
+)
 RECORDINGS: dict[str, dict[int, str]] = {
     "whole": {},
     "killed": {1: "killed"},
