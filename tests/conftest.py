@@ -75,3 +75,8 @@ def nothing_left(request: pytest.FixtureRequest) -> None:
     if request.path.relative_to(Path(__file__).parent).parts[0] in ("record", "rules", "runtime"):
         gc.collect()
         gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Libraries look at the end whether their objects are gone."""
+    gc.unfreeze()
