@@ -203,6 +203,7 @@ CASES: tuple[Case, ...] = (
         "pp=2,untied,clipped",
         "states decoder.layers.2.self_attention.linear_proj.weight.exp_avg",
         "decoder.final_layernorm",
+        "decoder.layers.3.mlp.linear_fc2",
     ),
     Case(
         "one_stage_has_another_rotary_base",
