@@ -6,7 +6,7 @@ The look-back of `batches_do_not_repeat` and its like, without a job around it. 
 
 import time
 
-from tspec.runtime.sliding import FOLDS, FoldSeries
+from tspec.runtime.series.sliding import FOLDS, FoldSeries
 
 EARLY, LATE, MORE = 1_000, 50_000, 1_000
 SLOW = ("std",)

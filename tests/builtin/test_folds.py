@@ -11,7 +11,7 @@ from tspec.builtin.folds import FOLDS
 from tspec.check.columnar import folds as columnar
 from tspec.check.interpret import folds as interpret
 from tspec.runtime import folds as hooks
-from tspec.runtime import sliding
+from tspec.runtime.series import sliding
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/design/semantics.md"
 
@@ -25,7 +25,7 @@ def test_every_executor_has_every_fold() -> None:
         "tspec.runtime.folds": {
             *hooks.DECIDED_EARLY, *(row.name for row in FOLDS.values() if row.of), "count",
         },
-        "tspec.runtime.sliding": {*sliding.FOLDS},
+        "tspec.runtime.series.sliding": {*sliding.FOLDS},
     }  # fmt: skip
     assert {name: sorted({*FOLDS} - known) for name, known in executors.items()} == {
         name: [] for name in executors

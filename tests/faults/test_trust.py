@@ -239,8 +239,8 @@ def test_texts_of_specs_are_no_code_in_generated_hooks(tmp_path: Path) -> None:
 
 SOURCES = sorted((ROOT / "tspec").rglob("*.py"))
 BUILDS_CODE = {
-    "tspec/runtime/live/frames.py",
-    "tspec/runtime/live/swap.py",
+    "tspec/runtime/live/instrument/frames.py",
+    "tspec/runtime/live/instrument/swap.py",
     "tspec/targets/load.py",
 }
 """The files that run text as Python: functions that stand in for others, and the hooks of specs."""

@@ -36,7 +36,7 @@ from tspec.report.results import (
 )  # fmt: skip
 from tspec.report.terminal import print_report
 from tspec.resolve.program.rules import Program, Vocabulary
-from tspec.runtime.findings import FindingsWriter
+from tspec.runtime.messages.findings import FindingsWriter
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.source import Source, Span
 from tspec.trace.model import Ending

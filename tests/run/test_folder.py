@@ -13,8 +13,8 @@ import pytest
 
 from tests.run.jobs import CLEARED, PATIENCE, done, environment, job, tspec_run
 from tspec.run.folder import REPORTED, joined, joins, stopped_before
-from tspec.runtime.folders import argument_file, own_folder, write_json
-from tspec.runtime.launch import Launch
+from tspec.runtime.messages.folders import argument_file, own_folder, write_json
+from tspec.runtime.messages.launch import Launch
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_nothing_is_written_to_the_shared_temporary_folder(tmp_path: Path) -> No
 
 def test_arguments_of_one_who_lives_stay(cache: Path) -> None:
     with argument_file({"a": 1}) as first:
-        code = "from tspec.runtime.folders import argument_file as a\nwith a(2) as p: print(p.read_text())"
+        code = "from tspec.runtime.messages.folders import argument_file as a\nwith a(2) as p: print(p.read_text())"
         assert (
             done(cache, "-c", code, **environment(cache) | {"XDG_CACHE_HOME": str(cache)}).stdout
             == "2\n"
@@ -123,7 +123,7 @@ def test_arguments_of_one_who_lives_stay(cache: Path) -> None:
 FIRST = """\
 import sys
 from tspec.run.folder import joined
-from tspec.runtime.launch import Launch
+from tspec.runtime.messages.launch import Launch
 
 with joined(Launch("job", rank=0, world=2)) as folder:
     folder.reported()

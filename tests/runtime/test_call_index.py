@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tspec.runtime.call_index import CallIndex
-from tspec.runtime.calls import CallRecord, Pattern, outermost
+from tspec.runtime.calls.call import CallRecord, Pattern, outermost
+from tspec.runtime.calls.index import CallIndex
 from tspec.runtime.edges import Context, Missing, Ref, WatchedCall
 
 PATTERN = Pattern(0, frozenset({"forward"}), ("module",))

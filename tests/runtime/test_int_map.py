@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tspec.runtime.int_map import CHUNK, HIGH, LOW, IntMap
+from tspec.runtime.series.int_map import CHUNK, HIGH, LOW, IntMap
 
 KEYS = st.integers(0, 8) | st.integers(LOW, HIGH) | st.sampled_from((LOW, HIGH))
 

@@ -16,7 +16,7 @@ from tests.families import family
 from tests.record.processes import ROOT, python
 from tests.runtime.test_ranks import ALIKE, counts, findings, join, ranks
 from tests.runtime.training import module
-from tspec.runtime import sync
+from tspec.runtime.ranks import sync
 from tspec.trace.model import Boundary, Finish
 from tspec.trace.read import read_trace
 

@@ -18,9 +18,9 @@ import torch.multiprocessing as mp
 from torch import nn
 
 from tests.runtime.training import module
-from tspec.runtime.allgather import AllGather
-from tspec.runtime.packets import Packet
-from tspec.runtime.sync import INDEPENDENT, STAGGERED
+from tspec.runtime.ranks.allgather import AllGather
+from tspec.runtime.ranks.packets import Packet
+from tspec.runtime.ranks.sync import INDEPENDENT, STAGGERED
 
 pytestmark = pytest.mark.gloo
 

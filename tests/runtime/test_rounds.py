@@ -12,9 +12,15 @@ from typing import Any
 import pytest
 import torch
 
-from tspec.runtime.allgather import AllGather, RankLost, Round, RoundProgress, _AllGatherThread
-from tspec.runtime.packets import Packet
-from tspec.runtime.sync import INDEPENDENT, LOCKSTEP, STAGGERED, SyncPolicy
+from tspec.runtime.ranks.allgather import (
+    AllGather,
+    RankLost,
+    Round,
+    RoundProgress,
+    _AllGatherThread,
+)
+from tspec.runtime.ranks.packets import Packet
+from tspec.runtime.ranks.sync import INDEPENDENT, LOCKSTEP, STAGGERED, SyncPolicy
 
 LONG = 200.0
 """Seconds for what comes, however busy the machine is."""

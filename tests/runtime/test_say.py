@@ -14,7 +14,7 @@ import pytest
 
 from tests.runtime.training import module, train
 from tspec.runtime.live.follow import SITE
-from tspec.runtime.say import warn
+from tspec.runtime.messages.say import warn
 
 
 class Kept(logging.Handler):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tspec.runtime.call_log import CallLog, Retention
-from tspec.runtime.calls import CallRecord, KeptField, outermost
+from tspec.runtime.calls.call import CallRecord, KeptField, outermost
+from tspec.runtime.calls.log import CallLog, Retention
 from tspec.runtime.edges import Context, Location, Ref, WatchedCall
 
 LINES = (Location("train.py", 3, "main"), Location("train.py", 4, "main"))

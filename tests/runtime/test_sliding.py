@@ -17,9 +17,9 @@ import pytest
 from tspec.builtin.numbers import INF, NAN
 from tspec.runtime.edges import Ref
 from tspec.runtime.folds import fold_many
-from tspec.runtime.history import TimeFold
 from tspec.runtime.joint import PendingInstance, RuleHistory
-from tspec.runtime.sliding import FOLDS, READ_ANEW, FoldSeries
+from tspec.runtime.series.history import TimeFold
+from tspec.runtime.series.sliding import FOLDS, READ_ANEW, FoldSeries
 from tspec.runtime.tensors import TensorSample
 from tspec.runtime.values import ABSENT, NO_HISTORY, NOT_RECORDED
 

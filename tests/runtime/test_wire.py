@@ -23,8 +23,8 @@ from tspec.runtime.live.watch import (
     as_json,
     from_json,
 )
-from tspec.runtime.packets import Packet
-from tspec.runtime.wire import decode, encode
+from tspec.runtime.ranks.packets import Packet
+from tspec.runtime.ranks.wire import decode, encode
 
 QUIET, NEGATIVE = (
     struct.unpack("<d", bytes.fromhex(bits))[0] for bits in ("010000000000f87f", "000000000000f8ff")

@@ -14,12 +14,13 @@ from typing import Any
 
 from tspec.check.verdicts import Decision, Instance, Verdicts
 from tspec.resolve.program.rules import Program, Rule, Vocabulary
-from tspec.runtime import edges, wire
-from tspec.runtime.allgather import AllGather, Round
+from tspec.runtime import edges
 from tspec.runtime.checker import Checker, CheckerOptions
-from tspec.runtime.packets import Packet
+from tspec.runtime.ranks import wire
+from tspec.runtime.ranks.allgather import AllGather, Round
+from tspec.runtime.ranks.packets import Packet
+from tspec.runtime.ranks.sync import SyncPolicy
 from tspec.runtime.results import VERDICTS, InstanceResult
-from tspec.runtime.sync import SyncPolicy
 from tspec.runtime.values import NOT_RECORDED
 from tspec.trace import model
 

@@ -101,7 +101,7 @@ def record(
     command = command_of(ctx)
     from tspec.config.read import project_of
     from tspec.record import RecordingError, record_script
-    from tspec.runtime.launch import launched
+    from tspec.runtime.messages.launch import launched
     from tspec.runtime.sources import Sources
 
     to = destination(output, max_trace_size, name_of(command), keep_going)

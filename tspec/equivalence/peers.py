@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tspec.equivalence.progress import LOOKED, StallTimer, here, last_records
 from tspec.equivalence.recording import is_recorded
-from tspec.runtime.say import say
+from tspec.runtime.messages.say import say
 
 GONE = 3
 """The number of consecutive checks without its lock after which a rank is gone. A file may exist

@@ -13,7 +13,7 @@ from tspec.record.samples import Samples, value_of
 from tspec.record.stream import StreamWriter
 from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.say import warn
+from tspec.runtime.messages.say import warn
 from tspec.trace.errors import TraceError
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
 from tspec.trace.sizes import in_words

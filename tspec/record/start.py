@@ -16,12 +16,12 @@ from tspec.record.destination import Destination
 from tspec.record.folder import obstacle
 from tspec.record.recorder import Recorder
 from tspec.record.stream import STARTED, StreamWriter
-from tspec.runtime.folders import argument_file
 from tspec.runtime.live import LiveJob, WatchSpec
 from tspec.runtime.live.follow import ProcessEnd, children_start
 from tspec.runtime.live.script import run_script
 from tspec.runtime.live.watch import as_json, from_json
-from tspec.runtime.notes import rank_notes
+from tspec.runtime.messages.folders import argument_file
+from tspec.runtime.messages.notes import rank_notes
 from tspec.runtime.sources import Sources
 from tspec.targets.adapters import ADAPTERS
 

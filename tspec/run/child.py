@@ -16,11 +16,11 @@ from tspec.record.destination import Destination
 from tspec.run.folder import joins, stopped_before
 from tspec.run.supervise import follow_parent
 from tspec.runtime.actions import JobStopped
-from tspec.runtime.launch import launched
 from tspec.runtime.live.watch import WatchSpec, as_json, from_json
+from tspec.runtime.messages.launch import launched
+from tspec.runtime.messages.notes import SharedNotes
+from tspec.runtime.messages.say import say
 from tspec.runtime.named import loaded
-from tspec.runtime.notes import SharedNotes
-from tspec.runtime.say import say
 from tspec.runtime.sources import Sources
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tspec.runtime.folders import alone, is_held, locked, own_folder, private, write_json
-from tspec.runtime.launch import Launch, host, launcher_lives
+from tspec.runtime.messages.folders import alone, is_held, locked, own_folder, private, write_json
+from tspec.runtime.messages.launch import Launch, host, launcher_lives
 
 PAUSE = 0.05
 REPORTED = "reported"

@@ -19,7 +19,7 @@ from tspec.run.child import ChildSettings, RecordingSettings
 from tspec.run.folder import JobFolder, joined, not_run_again, was_stopped
 from tspec.run.gathered import Gathered, gathered
 from tspec.run.supervise import supervised
-from tspec.runtime.launch import launched
+from tspec.runtime.messages.launch import launched
 from tspec.runtime.sources import Sources
 from tspec.targets.compile import compile_program
 

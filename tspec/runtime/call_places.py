@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from tspec.runtime.calls import CallRecord, Pattern, ancestors
+from tspec.runtime.calls.call import CallRecord, Pattern, ancestors
 from tspec.runtime.edges import WatchedCall
 from tspec.runtime.instant import StateInstant
 from tspec.runtime.values import NOT_RECORDED

@@ -14,18 +14,18 @@ from typing import Any, Literal
 
 from tspec.builtin.events import FETCHES, UPDATES
 from tspec.runtime.actions import JobStopped, RuleViolated
-from tspec.runtime.allgather import Round
-from tspec.runtime.coordinator import Coordinator
-from tspec.runtime.delivery import Delivery
 from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
-from tspec.runtime.findings import FindingsWriter
 from tspec.runtime.generated import GeneratedModule
+from tspec.runtime.messages.findings import FindingsWriter
+from tspec.runtime.messages.say import say, warn
+from tspec.runtime.messages.summary import added, summary
+from tspec.runtime.ranks.allgather import Round
+from tspec.runtime.ranks.coordinator import Coordinator
+from tspec.runtime.ranks.delivery import Delivery
+from tspec.runtime.ranks.sync import SyncPolicy
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import SampleStore
-from tspec.runtime.say import say, warn
 from tspec.runtime.state import RuleState
-from tspec.runtime.summary import added, summary
-from tspec.runtime.sync import SyncPolicy
 from tspec.runtime.tracker import Evaluation, WindowTracker
 from tspec.runtime.windows import RuleWindow
 

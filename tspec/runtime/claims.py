@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tspec.reasons import CUT_OFF
-from tspec.runtime.calls import CallRecord, Pattern, outermost
+from tspec.runtime.calls.call import CallRecord, Pattern, outermost
 from tspec.runtime.cut_off import CutOffInstant
 from tspec.runtime.edges import Missing
 from tspec.runtime.instant import StateInstant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tspec.runtime.calls import CallRecord
+from tspec.runtime.calls.call import CallRecord
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.instant import StateInstant
 from tspec.runtime.values import NOT_RECORDED

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tspec.runtime.call_log import Retention
-from tspec.runtime.calls import CallRecord, Kept, Pattern
+from tspec.runtime.calls.call import CallRecord, Kept, Pattern
+from tspec.runtime.calls.log import Retention
 from tspec.runtime.instant import StateInstant, Want
 from tspec.runtime.joint import JointDecision
 from tspec.runtime.results import RuleRecord

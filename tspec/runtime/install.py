@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tspec.runtime.checker import Checker, CheckerOptions
-from tspec.runtime.notes import rank_notes
+from tspec.runtime.messages.notes import rank_notes
 
 if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule

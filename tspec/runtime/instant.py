@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 from tspec.builtin.numbers import as_float
-from tspec.runtime.calls import CallRecord
+from tspec.runtime.calls.call import CallRecord
 from tspec.runtime.edges import Context, Missing, Ref, StateSource
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_more, read_samples

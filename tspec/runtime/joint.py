@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from tspec.reasons import DIED, DIFFER, LACKS, NO_WINDOW, ONE_HOLDER, of_rank
 from tspec.runtime.edges import Location
-from tspec.runtime.history import SubjectHistory
 from tspec.runtime.results import InstanceResult, RuleRecord, Verdict, claimed, due
+from tspec.runtime.series.history import SubjectHistory
 from tspec.runtime.windows import At
 from tspec.values import show
 

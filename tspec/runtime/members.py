@@ -7,7 +7,7 @@ from typing import Any
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.folds import fold_many
-from tspec.runtime.history import Index, SubjectHistory, TimeFold
+from tspec.runtime.series.history import Index, SubjectHistory, TimeFold
 from tspec.runtime.values import ABSENT, NO_HISTORY, NOT_RECORDED
 
 Leaves = Sequence[Any]

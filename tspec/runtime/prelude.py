@@ -1,8 +1,8 @@
 """All names that generated modules use."""
 
 from tspec.builtin.numbers import INF, NAN
-from tspec.runtime.call_log import Retention
-from tspec.runtime.calls import KeptField, Pattern, own
+from tspec.runtime.calls.call import KeptField, Pattern, own
+from tspec.runtime.calls.log import Retention
 from tspec.runtime.checker import Checker, CheckerOptions
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
 from tspec.runtime.edges import Ref
@@ -10,7 +10,6 @@ from tspec.runtime.features import cast_feature, difference_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import apply, is_of_class
 from tspec.runtime.generated import GeneratedModule
-from tspec.runtime.history import TimeFold
 from tspec.runtime.install import Installed
 from tspec.runtime.instant import Want
 from tspec.runtime.joint import JointDecision, SubjectChoice
@@ -26,6 +25,7 @@ from tspec.runtime.members import (
     transpose,
 )
 from tspec.runtime.results import ActionRecord, RuleRecord
+from tspec.runtime.series.history import TimeFold
 from tspec.runtime.values import (
     NOT_RECORDED,
     at_least,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from tspec.runtime.call_log import CallLog
 from tspec.runtime.call_places import CallPlaces, microbatch_place
-from tspec.runtime.calls import CallRecord, Kept, Pattern, ancestors
+from tspec.runtime.calls.call import CallRecord, Kept, Pattern, ancestors
+from tspec.runtime.calls.log import CallLog
 from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.generated import Edge, GeneratedModule, OpenSpan
 from tspec.runtime.instant import StateInstant, Structure

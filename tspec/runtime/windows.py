@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tspec.reasons import no_group
-from tspec.runtime.call_index import CallIndex
-from tspec.runtime.call_log import CallLog
-from tspec.runtime.calls import CallRecord, Pattern, outermost
+from tspec.runtime.calls.call import CallRecord, Pattern, outermost
+from tspec.runtime.calls.index import CallIndex
+from tspec.runtime.calls.log import CallLog
 from tspec.runtime.cut_off import CutOffInstant
 from tspec.runtime.edges import Location, Missing, Ref
 from tspec.runtime.instant import PASSING, StateInstant

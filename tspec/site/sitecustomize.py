@@ -74,7 +74,7 @@ def _warn(message: str) -> None:
     missing here.
     """
     path = Path(_HERE).parent / "runtime" / "say.py"
-    spec = importlib.util.spec_from_file_location("tspec.runtime.say", path)
+    spec = importlib.util.spec_from_file_location("tspec.runtime.messages.say", path)
     if spec is not None and spec.loader is not None:
         say = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(say)

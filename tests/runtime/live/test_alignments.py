@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tspec.runtime.live.alignments import blank_labels
+from tspec.runtime.live.losses.alignments import blank_labels
 
 PADDED = torch.tensor([[3, 4, 0], [5, 0, 0]])
 

@@ -6,9 +6,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.causality import Causality, Sight, sight_of
-from tspec.runtime.live.graph import PASSES
-from tspec.runtime.live.tokens import TokenHistory
+from tspec.runtime.live.losses.causality import Causality, Sight, sight_of
+from tspec.runtime.live.losses.graph import PASSES
+from tspec.runtime.live.losses.tokens import TokenHistory
 
 LENGTH = 6
 LATER = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)

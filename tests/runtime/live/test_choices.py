@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tspec.runtime.live.choices import choices_across
+from tspec.runtime.live.losses.choices import choices_across
 
 
 @pytest.mark.parametrize(

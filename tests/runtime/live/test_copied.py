@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tspec.runtime.live.copied import CopiedParameters
 from tspec.runtime.live.features import features
+from tspec.runtime.live.updates.copied import CopiedParameters
 
 
 @pytest.mark.parametrize(("alike", "copied"), [(1, True), (3, True), (None, False)])

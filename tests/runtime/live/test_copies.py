@@ -1,6 +1,6 @@
 """Parameters of two models are copies of each other where all of one model are in the other."""
 
-from tspec.runtime.live.copies import copies
+from tspec.runtime.live.entities.copies import copies
 
 NET = {"0.weight": ("0.weight", (4, 2)), "1.weight": ("1.weight", (2, 4))}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tspec.runtime.live.tokens import TokenHistory
+from tspec.runtime.live.losses.tokens import TokenHistory
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 0], [7, 0, 8, 0, 0], [9, 4, 4, 1, 2]])
 LABELS = torch.tensor([[1, 1, 2, 1, 0], [2, 1, 1, 0, 0], [1, 2, 1, 2, 1]])

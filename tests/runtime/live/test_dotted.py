@@ -8,7 +8,7 @@ import sys
 SCRIPT = """
 import sys
 import torch
-from tspec.runtime.live.dotted import find
+from tspec.runtime.live.instrument.dotted import find
 
 path = "torch._dynamo.eval_frame.OptimizedModule.__call__"
 slow = "torch.distributed.pipelining.stage.PipelineStage.forward_one_chunk"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.doubled import UPDATES, DoubledUpdates
+from tspec.runtime.live.updates.doubled import UPDATES, DoubledUpdates
 
 
 class Optimizers:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.dropped import LOOKED_AT, DroppedPasses
+from tspec.runtime.live.updates.dropped import LOOKED_AT, DroppedPasses
 
 
 class Job:

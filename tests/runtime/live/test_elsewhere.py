@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from tspec.runtime.edges import Missing
-from tspec.runtime.live.elsewhere import ElsewhereUpdatedParameters
 from tspec.runtime.live.features import features
+from tspec.runtime.live.updates.elsewhere import ElsewhereUpdatedParameters
 
 Change = Callable[[int, torch.Tensor], None]
 

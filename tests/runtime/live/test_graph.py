@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.graph import (
+from tspec.runtime.live.losses.graph import (
     made_by,
     over_classes,
     over_labels,

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tspec.runtime.live.guesses import EVERY, Guesses
+from tspec.runtime.live.losses.guesses import EVERY, Guesses
 
 LABELS = torch.arange(64) % 4
 VALUES = torch.linspace(0, 1, 64)

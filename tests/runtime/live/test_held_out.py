@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.held_out import EVALUATED, HeldOutSamples
-from tspec.runtime.live.rows import SAMPLES
+from tspec.runtime.live.samples.held_out import EVALUATED, HeldOutSamples
+from tspec.runtime.live.samples.rows import SAMPLES
 
 
 class Run:

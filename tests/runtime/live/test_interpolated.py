@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.interpolated import InterpolatedParameters
+from tspec.runtime.live.updates.interpolated import InterpolatedParameters
 
 Change = Callable[[int, torch.Tensor, torch.Tensor], None]
 """Of the number of the update, the weight, and what it was when this was last called to any effect."""

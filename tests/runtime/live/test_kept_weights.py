@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.kept_weights import KeptWeights
+from tspec.runtime.live.checkpoints.kept_weights import KeptWeights
 from tspec.runtime.live.living import instances_of
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tspec.runtime.edges import Location, StateSource, WatchedCall
 from tspec.runtime.live import EventSpec, LiveJob, WatchSpec
-from tspec.runtime.live.locations import MOST, ScriptLocations
+from tspec.runtime.live.instrument.locations import MOST, ScriptLocations
 from tspec.runtime.sources import Sources
 
 SPEC = WatchSpec(
@@ -131,7 +131,9 @@ def test_where_all_code_is_installed_the_package_nearest_to_torch_is_named(tmp_p
     with LiveJob(SPEC, [seen], Sources(tmp_path)):
         installed = sys._getframe().f_code.co_filename
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tspec.runtime.live.locations._PYTHON", (str(Path(installed).parent),))
+            patch.setattr(
+                "tspec.runtime.live.instrument.locations._PYTHON", (str(Path(installed).parent),)
+            )
             package.train(1)
     assert lines(seen, "optimizer.step") == {(21, "train", "opt.step(")}
 

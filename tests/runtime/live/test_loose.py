@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from tspec.runtime.live.graph import PASSES
-from tspec.runtime.live.loose import LooseParameters
+from tspec.runtime.live.losses.graph import PASSES
+from tspec.runtime.live.losses.loose import LooseParameters
 
 
 def beside(*held: torch.Tensor) -> LooseParameters:

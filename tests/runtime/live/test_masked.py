@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.masked import weak_masks
+from tspec.runtime.live.losses.masked import weak_masks
 
 HIDES = torch.arange(6) >= torch.tensor([[3], [5], [6], [2]])
 """Of four sequences of at most six tokens, one without padding."""

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tspec.runtime.live.operations import MOST, PASSES, LossOperations
+from tspec.runtime.live.losses.operations import MOST, PASSES, LossOperations
 
 
 def operations(loss: torch.Tensor) -> set[str]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tspec.runtime.live.orders import SampleOrders
+from tspec.runtime.live.samples.orders import SampleOrders
 
 
 class Thing:

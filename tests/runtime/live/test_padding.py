@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.padding import PaddingMasks
-from tspec.runtime.live.tokens import TokenHistory
+from tspec.runtime.live.losses.padding import PaddingMasks
+from tspec.runtime.live.losses.tokens import TokenHistory
 
 LENGTHS = torch.tensor([[5], [9], [12], [7]])
 IS_PADDING = torch.arange(12) >= LENGTHS

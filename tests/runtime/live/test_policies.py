@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.distributions import Categorical
 
-from tspec.runtime.live.policies import moving_weights
+from tspec.runtime.live.losses.policies import moving_weights
 
 ACTIONS = torch.tensor([0, 2, 1, 1])
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.features import features
-from tspec.runtime.live.projected import ProjectedParameters
+from tspec.runtime.live.updates.projected import ProjectedParameters
 
 Change = Callable[[int, torch.Tensor], None]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tspec.runtime.live.rereads import RereadSamples
+from tspec.runtime.live.samples.rereads import RereadSamples
 
 
 class Loader:

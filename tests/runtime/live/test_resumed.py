@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.resumed import LoadedCheckpoints
+from tspec.runtime.live.checkpoints.resumed import LoadedCheckpoints
 
 
 def trained(updates: int, kind: type[torch.optim.Optimizer] = torch.optim.Adam) -> dict:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.features import features
-from tspec.runtime.live.reused import ReusedGradients
+from tspec.runtime.live.updates.reused import ReusedGradients
 
 Clear = Callable[[ReusedGradients, nn.Parameter], None]
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.rows import SAMPLES, RowStore, row_numbers
-from tspec.runtime.live.samples import CALLS, DataOfLayers, KnownSamples
+from tspec.runtime.live.samples.given import CALLS, DataOfLayers, KnownSamples
+from tspec.runtime.live.samples.rows import SAMPLES, RowStore, row_numbers
 
 SAME = torch.tensor([1.0, 2.0]).expand(4, 2)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.saved import is_own_state, not_loaded, saved_models
+from tspec.runtime.live.checkpoints.saved import is_own_state, not_loaded, saved_models
 
 
 class Language(nn.Module):

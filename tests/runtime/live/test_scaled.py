@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.scaled import GradientFactors
+from tspec.runtime.live.updates.scaled import GradientFactors
 
 Parameters = list[nn.Parameter]
 

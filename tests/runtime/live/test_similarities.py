@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tspec.runtime.live.similarities import crossed_norms
+from tspec.runtime.live.losses.similarities import crossed_norms
 
 TEMPERATURE = nn.Parameter(torch.tensor(0.1))
 CROSSED = {

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tspec.runtime.live.squares import stretched_squares
+from tspec.runtime.live.losses.squares import stretched_squares
 
 
 @pytest.mark.parametrize(

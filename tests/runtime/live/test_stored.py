@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from tspec.runtime.live.saved import saved_models
-from tspec.runtime.live.stored import StoredTensors
+from tspec.runtime.live.checkpoints.saved import saved_models
+from tspec.runtime.live.checkpoints.stored import StoredTensors
 
 
 def tuned() -> nn.Sequential:

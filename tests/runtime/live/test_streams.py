@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tspec.runtime.live import streams
-from tspec.runtime.live.streams import began_anew, is_state
+from tspec.runtime.live.checkpoints import streams
+from tspec.runtime.live.checkpoints.streams import began_anew, is_state
 
 
 def states(seed: int, *draws: int) -> list[torch.Tensor]:

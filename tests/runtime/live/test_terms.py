@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tspec.runtime.live.terms import PASSES, TERMS, WITHOUT_GRAPH, LossTerms
+from tspec.runtime.live.losses.terms import PASSES, TERMS, WITHOUT_GRAPH, LossTerms
 
 Sum = Callable[[Tensor, Tensor], Tensor]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tspec.runtime.live.tokens import LOSSES, TokenHistory
+from tspec.runtime.live.losses.tokens import LOSSES, TokenHistory
 
 torch.manual_seed(0)
 TEXT = torch.randint(1, 50, (4, 20))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tspec.runtime.live import twisters
-from tspec.runtime.live.twisters import TwisterState, twister_state, was_left_behind
+from tspec.runtime.live.checkpoints import twisters
+from tspec.runtime.live.checkpoints.twisters import TwisterState, twister_state, was_left_behind
 
 
 def along(seed: int, *draws: int) -> list[TwisterState]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from tspec.runtime.live.views import swapping_views, swaps
+from tspec.runtime.live.losses.views import swapping_views, swaps
 
 
 @pytest.mark.parametrize(

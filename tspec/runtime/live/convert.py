@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeAlias
 import torch
 
 from tspec.runtime.edges import Missing, Ref, UnresolvedRef
-from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.features import local_part
+from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.watch import TypeTree
 from tspec.values import Datum
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
+from tspec.runtime.live.instrument.patches import attribute
 from tspec.runtime.live.job import LiveJob
-from tspec.runtime.live.patches import attribute
 from tspec.runtime.live.process import PROCESS
 
 SITE = Path(__file__).resolve().parents[2] / "site"

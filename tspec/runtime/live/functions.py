@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any
 
-from tspec.runtime.live import dotted
+from tspec.runtime.live.instrument import dotted
 from tspec.runtime.live.process import PROCESS, Into
 from tspec.runtime.live.watched import CallTaker, Role, WatchedFunction, entrance
 

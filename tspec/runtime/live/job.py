@@ -29,7 +29,8 @@ from tspec.runtime.live.by_hand import HandUpdates
 from tspec.runtime.live.departures import DepartedSubjects
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import WatchedFunctions
-from tspec.runtime.live.locations import ScriptLocations
+from tspec.runtime.live.instrument.locations import ScriptLocations
+from tspec.runtime.live.instrument.threads import IsolatedWork, ThreadState, UnseenCalls
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL
 from tspec.runtime.live.models import Naming, has_parameters
@@ -42,10 +43,9 @@ from tspec.runtime.live.pending import (
 )
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
-from tspec.runtime.live.threads import IsolatedWork, ThreadState, UnseenCalls
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Listener, Role, WatchedFunction
-from tspec.runtime.say import warn
+from tspec.runtime.messages.say import warn
 from tspec.runtime.sources import Sources
 
 Listening = list[tuple[Role, Listener]]

@@ -21,12 +21,13 @@ from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from tspec.runtime.live import departures, imports, warn
-from tspec.runtime.live.dotted import Binding
+from tspec.runtime.live import departures, imports
 from tspec.runtime.live.installation import Installation
-from tspec.runtime.live.patches import ModuleNames, ReplacedCallable, attribute, put_back
-from tspec.runtime.live.swap import ExchangedCode
-from tspec.runtime.live.threads import ReentrancyGuard
+from tspec.runtime.live.instrument import warn
+from tspec.runtime.live.instrument.dotted import Binding
+from tspec.runtime.live.instrument.patches import ModuleNames, ReplacedCallable, attribute, put_back
+from tspec.runtime.live.instrument.swap import ExchangedCode
+from tspec.runtime.live.instrument.threads import ReentrancyGuard
 
 Into = Callable[[Callable[..., Any]], Callable[..., Any]]
 """From the previous callee to the new one."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from tspec.runtime.live import dotted
+from tspec.runtime.live.instrument import dotted
 from tspec.runtime.live.watch import GroupSpec
 
 _AVAILABLE = dist.is_available()

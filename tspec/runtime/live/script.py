@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
-from tspec.runtime.live.frames import is_ours, run_main
+from tspec.runtime.live.instrument.frames import is_ours, run_main
 from tspec.runtime.live.job import LiveJob
 
 DEFINED = "__tspec_defined__"

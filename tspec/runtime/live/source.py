@@ -13,13 +13,13 @@ from tspec.runtime.edges import Context, Location, Missing, Past, Ref
 from tspec.runtime.live.ambient import AmbientValues
 from tspec.runtime.live.entities.messages import FEATURES, TensorSnapshot
 from tspec.runtime.live.features import features
+from tspec.runtime.live.instrument.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.state import SubjectRegistry
 from tspec.runtime.live.steps import LoopState, is_empty
-from tspec.runtime.live.threads import IsolatedWork, ThreadState
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.say import warn
+from tspec.runtime.messages.say import warn
 from tspec.values import STEP_OF_RUN, step_of_run
 
 

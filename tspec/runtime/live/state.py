@@ -12,9 +12,15 @@ from torch import nn
 from torch.optim import Optimizer
 
 from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.live.alignments import LOSSES, blank_labels
-from tspec.runtime.live.causality import Causality
-from tspec.runtime.live.choices import choices_across
+from tspec.runtime.live.checkpoints.resumed import LoadedCheckpoints
+from tspec.runtime.live.checkpoints.saved import (
+    SavedModel,
+    is_own_state,
+    not_loaded,
+    saved_models,
+    written_to,
+)
+from tspec.runtime.live.checkpoints.stored import StoredTensors
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
@@ -36,7 +42,11 @@ from tspec.runtime.live.entities.parameters import (
 )
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, evaluate
-from tspec.runtime.live.graph import (
+from tspec.runtime.live.instrument.written import WrittenModes
+from tspec.runtime.live.losses.alignments import LOSSES, blank_labels
+from tspec.runtime.live.losses.causality import Causality
+from tspec.runtime.live.losses.choices import choices_across
+from tspec.runtime.live.losses.graph import (
     PASSES,
     made_by,
     over_classes,
@@ -44,31 +54,27 @@ from tspec.runtime.live.graph import (
     softmax_dims,
     unscaled_scores,
 )
-from tspec.runtime.live.guesses import Guesses
-from tspec.runtime.live.held_out import HeldOutSamples
-from tspec.runtime.live.loose import LooseParameters
-from tspec.runtime.live.masked import weak_masks
+from tspec.runtime.live.losses.guesses import Guesses
+from tspec.runtime.live.losses.loose import LooseParameters
+from tspec.runtime.live.losses.masked import weak_masks
+from tspec.runtime.live.losses.operations import LossOperations
+from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
+from tspec.runtime.live.losses.policies import moving_weights
+from tspec.runtime.live.losses.similarities import crossed_norms
+from tspec.runtime.live.losses.squares import stretched_squares
+from tspec.runtime.live.losses.terms import LossTerms
+from tspec.runtime.live.losses.tokens import TokenHistory
+from tspec.runtime.live.losses.views import swapping_views
 from tspec.runtime.live.models import ModelRegistry, NamedParameter
-from tspec.runtime.live.operations import LossOperations
-from tspec.runtime.live.padding import MASKS, PaddingMasks
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
-from tspec.runtime.live.policies import moving_weights
-from tspec.runtime.live.projected import ReadFeatures
 from tspec.runtime.live.ranks import RankTopology
-from tspec.runtime.live.resumed import LoadedCheckpoints
-from tspec.runtime.live.samples import DataOfLayers, KnownSamples
+from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
+from tspec.runtime.live.samples.held_out import HeldOutSamples
 from tspec.runtime.live.sampling import of_first
-from tspec.runtime.live.saved import SavedModel, is_own_state, not_loaded, saved_models, written_to
-from tspec.runtime.live.similarities import crossed_norms
-from tspec.runtime.live.squares import stretched_squares
-from tspec.runtime.live.stored import StoredTensors
-from tspec.runtime.live.terms import LossTerms
-from tspec.runtime.live.tokens import TokenHistory
-from tspec.runtime.live.update_history import UpdateHistory
-from tspec.runtime.live.views import swapping_views
+from tspec.runtime.live.updates.history import UpdateHistory
+from tspec.runtime.live.updates.projected import ReadFeatures
 from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
-from tspec.runtime.live.written import WrittenModes
 
 MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 """Reads one field, by kind and name, of some subjects.

@@ -17,8 +17,8 @@ from torch.fx import _symbolic_trace
 from tspec.runtime.edges import WatchedCall
 from tspec.runtime.live.arguments import CallSignature
 from tspec.runtime.live.fields import FieldReader
+from tspec.runtime.live.instrument.threads import ThreadState
 from tspec.runtime.live.process import PROCESS
-from tspec.runtime.live.threads import ThreadState
 from tspec.runtime.live.watch import EventSpec
 
 Arguments = tuple[Any, ...]

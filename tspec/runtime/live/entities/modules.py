@@ -10,8 +10,8 @@ from torch import nn
 
 from tspec.runtime.edges import Missing, Ref
 from tspec.runtime.live.convert import scalar
-from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
+from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry, table, trains, unwrapped, walk
 
 

@@ -11,8 +11,8 @@ import torch
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import one_number, scalar
-from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
+from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.numbered import NumberedObjects
 

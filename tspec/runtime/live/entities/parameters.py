@@ -10,7 +10,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from tspec.runtime.edges import Ref
-from tspec.runtime.live.copies import copies
+from tspec.runtime.live.entities.copies import copies
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects

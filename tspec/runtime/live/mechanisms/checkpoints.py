@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.checkpoints.kept_weights import KeptWeights
+from tspec.runtime.live.checkpoints.resumed import LoadedCheckpoints
+from tspec.runtime.live.checkpoints.stored import StoredTensors
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.kept_weights import KeptWeights
 from tspec.runtime.live.living import instances_of
-from tspec.runtime.live.resumed import LoadedCheckpoints
-from tspec.runtime.live.stored import StoredTensors
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
 READ = "torch.load"

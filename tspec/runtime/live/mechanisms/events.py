@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tspec.runtime.live.dotted import spellings
 from tspec.runtime.live.entities.optimizers import clears_groups, holds_groups
 from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.mechanisms.clears import CLEAR
 from tspec.runtime.live.mechanisms.fetches import NEXT
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL, counts_as_forward

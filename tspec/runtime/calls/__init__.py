@@ -1,0 +1,1 @@
+"""Calls as rules see them: their fields, and for how long they are kept."""

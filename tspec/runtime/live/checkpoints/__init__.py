@@ -1,0 +1,1 @@
+"""What is saved and loaded, and whether a resumed run goes on from it."""

@@ -1,0 +1,230 @@
+"""Reads from the autograd graph whether a model's output at a token depends on later tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.losses.graph import (
+    KEEPS,
+    MATRIX_PRODUCTS,
+    PASSES,
+    REORDERS,
+    RESHAPES,
+    nodes,
+    operation_of,
+    rows_of,
+    saved,
+    shape_of,
+    signed,
+    weighing_softmaxes,
+)
+from tspec.runtime.live.losses.tokens import TokenHistory
+
+_SHORTEST = 4
+"""Shorter sequences prove little about a mask."""
+_FUSED = "ScaledDotProduct"
+"""Begins the names of the operations that compute a whole attention."""
+_VALUES = 2
+"""The place of the values among the inputs of a fused attention."""
+_RECURRENT = frozenset({"MkldnnRnnLayer", "CudnnRnn"})
+_MOVES_PLACES = frozenset(
+    {"ConstantPadNd", "Roll", "CopySlices", "IndexPut", "SliceScatter", "Gather", "Convolution"}
+)
+"""Operations that may move elements to other positions: a model may shift its inputs itself."""
+_JOINS = frozenset({"Cat", "Stack"})
+_PRODUCTS = frozenset({"Addmm", "Mm"})
+_PLACE_BY_PLACE = (
+    KEEPS
+    | RESHAPES - {"Expand"}
+    | REORDERS
+    | {"Add", "Mul", "Div", "NativeLayerNorm", "Gelu", "Relu", "Silu", "Tanh", "AccumulateGrad"}
+)
+"""Operations that compute each place from one place."""
+
+
+class Sight(Enum):
+    """The later positions that attention sees."""
+
+    NONE = "none"
+    NEXT = "next"
+    """Each position sees the next one, and so the token to be predicted."""
+    SOME = "some"
+
+
+class Causality:
+    """Reads the graphs of the first outputs."""
+
+    def __init__(self, tokens: TokenHistory) -> None:
+        self._tokens = tokens
+        self._read = 0
+
+    def sees_later(self, output: torch.Tensor, target: torch.Tensor, ignored: int) -> str | None:
+        """The later positions, in the token sequence of the targets, that an output position
+        depends on: a value of `Sight`.
+
+        None if the targets are no tokens, if the graph does not show the dependency, or after the
+        first outputs.
+        """
+        if self._read >= PASSES:
+            return None
+        self._read += 1
+        found = self._tokens.sequence_of(target, ignored)
+        sight = None if found is None else sight_of(output, found[1])
+        return None if sight is None else sight.value
+
+
+def sight_of(output: torch.Tensor, tokens: torch.Tensor) -> Sight | None:
+    """The later positions that attention to a sequence of tokens sees.
+
+    `Sight.NONE` if there is no attention and positions are computed independently. Attention is a
+    softmax of square matrices, or a fused kernel. Recurrent layers that run forward only count as
+    independent. Only attention to values computed from `tokens` counts: an encoder of other tokens
+    may look at all of them. If no embedding of the tokens has a gradient, all attention counts.
+    None if the graph does not show it, as under activation checkpointing.
+    """
+    walked = nodes(output)
+    reaching = _computed_from(walked, tokens)
+    found = [
+        each
+        for operation, node in walked
+        if operation in MATRIX_PRODUCTS or operation.startswith(_FUSED)
+        for each in _attention(operation, node, reaching)
+    ]
+    if not found:
+        return (
+            Sight.NONE
+            if output.grad_fn is not None and _keeps_places_apart(output.grad_fn)
+            else None
+        )
+    if Sight.NEXT in found:
+        return None if _moves_places(walked, reaching) else Sight.NEXT
+    if Sight.SOME in found:
+        return Sight.SOME
+    return None if None in found or _moves_places(walked, reaching) else Sight.NONE
+
+
+def _computed_from(walked: Sequence[tuple[str, Any]], tokens: torch.Tensor) -> frozenset[Any]:
+    """The nodes computed from rows that an embedding looked up for the tokens; all nodes if no
+    embedding did.
+    """
+    waiting = [
+        node for operation, node in walked if operation == "Embedding" and _looks_up(node, tokens)
+    ]
+    if not waiting:
+        return frozenset(node for _, node in walked)
+    users: dict[Any, list[Any]] = {}
+    for _, node in walked:
+        for following, _ in node.next_functions:
+            users.setdefault(following, []).append(node)
+    reached = set(waiting)
+    while waiting:
+        for user in users.get(waiting.pop(), ()):
+            if user not in reached:
+                reached.add(user)
+                waiting.append(user)
+    return frozenset(reached)
+
+
+def _looks_up(embedding: Any, tokens: torch.Tensor) -> bool:
+    indices = saved(embedding, "indices")
+    return (
+        indices is not None
+        and indices.shape == tokens.shape
+        and indices.device == tokens.device
+        and torch.equal(indices, tokens)
+    )
+
+
+def _moves_places(walked: Sequence[tuple[str, Any]], reaching: frozenset[Any]) -> bool:
+    return any(
+        operation in _MOVES_PLACES or (operation in _JOINS and _joins_places(node))
+        for operation, node in walked
+        if node in reaching
+    )
+
+
+def _joins_places(node: Any) -> bool:
+    """True if tensors are joined in another dimension than the last, so that elements may come to
+    another position.
+    """
+    return signed(node._saved_dim) not in (-1, len(shape_of(node)) - 1)
+
+
+def _attention(operation: str, node: Any, reaching: frozenset[Any]) -> Sequence[Sight | None]:
+    """For each attention over values computed from the tokens: which later positions it sees.
+
+    None where the graph does not show that.
+    """
+    if operation.startswith(_FUSED):
+        return _fused(node) if node.next_functions[_VALUES][0] in reaching else ()
+    attended = [following for following, _ in node.next_functions]
+    weights = (
+        saved(softmax, "result")
+        for factor, softmax, _ in weighing_softmaxes(node)
+        if attended[1 - factor] in reaching
+    )
+    return [None if each is None else _sight(each) for each in weights]
+
+
+def _fused(node: Any) -> Sequence[Sight | None]:
+    """The same for fused self-attention. Empty if queries and keys differ in number or are few."""
+    if node._saved_is_causal:
+        return (Sight.NONE,)
+    query, key = saved(node, "query"), saved(node, "key")
+    if query is None or key is None:
+        return (None,)
+    if not query.shape[-2] == key.shape[-2] >= _SHORTEST:
+        return ()
+    mask = saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
+    if mask is not None and mask.dtype != torch.bool:
+        mask = mask.float().exp()
+    return (Sight.NEXT if mask is None else _sight(mask),)
+
+
+@torch.no_grad()
+def _sight(weights: torch.Tensor) -> Sight | None:
+    """The later positions to which the first of a batch of square matrices gives weight. None for
+    short sequences.
+
+    A position that no query attends to is padding. A mask may be broadcast over the queries.
+    """
+    size = weights.shape[-1]
+    if size < _SHORTEST or weights.shape[-2] not in (1, size):
+        return None
+    first = weights.reshape(-1, weights.shape[-2], size)[0].expand(size, size) != 0
+    if not first.triu(1).any():
+        return Sight.NONE
+    is_next_seen = first.diagonal(1) | ~first.any(0)[1:]
+    return Sight.NEXT if is_next_seen.all() else Sight.SOME
+
+
+def _keeps_places_apart(node: Any) -> bool | None:
+    """True if each position is computed from its own token and, by recurrent layers, from earlier
+    ones.
+
+    All products must have one row for each token, as the embedding has. A model that flattens
+    sequences has fewer rows.
+    """
+    waiting, forward, rows, tokens = [(node, 0)], [], set(), [0]
+    seen = set(waiting)
+    while waiting:
+        node, output = waiting.pop()
+        operation = operation_of(node)
+        if operation in _RECURRENT:
+            reverse = node._saved_bidirectional or getattr(node, "_saved_reverse", False)
+            forward.append(not reverse and output == 0)
+        elif operation == "Embedding":
+            tokens.append(rows_of(node))
+        elif operation in _PRODUCTS:
+            rows.add(rows_of(node))
+        elif operation not in _PLACE_BY_PLACE:
+            return None
+        for edge in node.next_functions:
+            if edge[0] is not None and edge not in seen:
+                seen.add(edge)
+                waiting.append(edge)
+    return all(forward) if rows == {max(tokens)} else None

@@ -1,0 +1,86 @@
+"""Finds products of vectors whose norms were taken along another dimension than the product sums
+over.
+
+The product of two unit vectors is their cosine similarity. A vector divided by norms over the
+samples of the batch, or over the steps of a sequence, is no unit vector.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tspec.runtime.live.losses.graph import (
+    MATRIX_PRODUCTS,
+    along,
+    first_input,
+    nodes,
+    operation_of,
+    preceding,
+    shape_of,
+)
+
+_NORMS = frozenset({"LinalgVectorNorm", "Norm"})
+_AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
+_SCALED = frozenset({"Mul", "Div"})
+
+
+def crossed_norms(losses: Any) -> list[str]:
+    """For each product of two factors that were divided along crossed dimensions, the shape before
+    the division.
+    """
+    found = (_crossed(node) for operation, node in nodes(losses) if operation in MATRIX_PRODUCTS)
+    return [str(list(shape)) for shape in found if shape is not None]
+
+
+def _crossed(product: Any) -> tuple[int, ...] | None:
+    """The shape of the first factor where it was divided, if both were divided by norms along other dimensions."""
+    factors = (_divided(product.next_functions[place][0], dim) for place, dim in ((0, -1), (1, -2)))
+    first, second = factors
+    if first is None or second is None or first[1] or second[1]:
+        return None
+    return first[0]
+
+
+def _divided(node: Any, dim: int) -> tuple[tuple[int, ...], bool] | None:
+    """The shape of a factor before its division by its norms, and whether the norms are taken along
+    the dimension that became `dim`.
+
+    None if it was not divided by norms, or if it is a parameter, whose rows and columns may have
+    any length.
+    """
+    for each, shape, at in along(node, dim, _scaled_input):
+        norms = _norms(each)
+        if norms is not None:
+            return shape, norms[at] != shape[at]
+    return None
+
+
+def _norms(node: Any) -> tuple[int, ...] | None:
+    """The shape of the norms that a node divides something computed by, which are its own; None of other nodes."""
+    if operation_of(node) != "Div" or len(node.next_functions) != 2:
+        return None
+    divided, by = (following for following, _ in node.next_functions)
+    norm = preceding(by, _AROUND_NORMS)
+    if norm is None or operation_of(norm) not in _NORMS or first_input(norm) is not divided:
+        return None
+    if divided is None or operation_of(divided) == "AccumulateGrad":
+        return None
+    if operation_of(by) == "Expand":
+        by = first_input(by)
+    norms = shape_of(by)
+    return norms if len(norms) == len(shape_of(node)) else None
+
+
+def _scaled_input(node: Any) -> Any:
+    """The only input with a graph, beside a single number that it is scaled by, such as a temperature that is learned."""
+    following = [each for each, _ in node.next_functions if each is not None]
+    if len(following) == 2 and operation_of(node) in _SCALED:
+        following = [each for each in following if _size(each) > 1]
+    return following[0] if len(following) == 1 and following[0]._input_metadata else None
+
+
+def _size(node: Any) -> int:
+    size = 1
+    for each in shape_of(node) if node._input_metadata else ():
+        size *= each
+    return size

@@ -1,0 +1,1 @@
+"""The samples that a job reads, and whether they differ."""

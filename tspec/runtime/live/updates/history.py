@@ -1,0 +1,154 @@
+"""What happens to parameters and gradients from one update of an optimizer to the next.
+
+Each object that is held here answers one question, such as which gradients were used twice. The
+mechanisms notify it of passes, clears and updates. An optimizer is known by its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.entities.optimizers import OptimizerSubjects, held_by
+from tspec.runtime.live.models import ModelRegistry
+from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.updates.copied import CopiedParameters
+from tspec.runtime.live.updates.doubled import DoubledUpdates
+from tspec.runtime.live.updates.dropped import DroppedPasses
+from tspec.runtime.live.updates.elsewhere import ElsewhereUpdatedParameters
+from tspec.runtime.live.updates.interpolated import InterpolatedParameters
+from tspec.runtime.live.updates.projected import ProjectedParameters, ReadFeatures
+from tspec.runtime.live.updates.reused import ReusedGradients
+from tspec.runtime.live.updates.scaled import GradientFactors
+
+
+class UpdateHistory:
+    """The updates of all optimizers, as far as later updates and rules ask about them."""
+
+    def __init__(
+        self,
+        models: ModelRegistry,
+        optimizers: OptimizerSubjects,
+        ranks: RankTopology,
+        features: ReadFeatures,
+    ) -> None:
+        self._models = models
+        self._optimizers = optimizers
+        self._ranks = ranks
+        self.projected = ProjectedParameters(features)
+        self.interpolated = InterpolatedParameters()
+        self.elsewhere = ElsewhereUpdatedParameters(features)
+        self.copied = CopiedParameters(features)
+        self.reused = ReusedGradients(features)
+        self.doubled = DoubledUpdates()
+        self.scaled = GradientFactors()
+        self.dropped = DroppedPasses()
+
+    @property
+    def columns(self) -> Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Any]]]:
+        """Fields of parameters that say how they change besides their optimizer's updates."""
+        return {
+            "projected": lambda them: [each in self.projected for each in them],
+            "interpolated": self.interpolated.of,
+            "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
+            "copied": lambda them: [each in self.copied for each in them],
+        }
+
+    @property
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions that fields of updates call, by name."""
+        return {
+            "reused": self._reused,
+            "doubled": self._doubled,
+            "scaled": self._scaled,
+            "dropped": self._dropped,
+        }
+
+    def forget(self, optimizers: Collection[int]) -> None:
+        """These optimizers are gone."""
+        for each in (
+            self.projected,
+            self.interpolated,
+            self.elsewhere,
+            self.reused,
+            self.doubled,
+            self.scaled,
+            self.dropped,
+        ):
+            each.forget(optimizers)
+
+    def compare_unheld(self, optimizer: int, copies_of: Callable[[str], Collection[str]]) -> None:
+        """An update begins: check parameters that no optimizer of this process updates.
+
+        They change if another rank updates them, and stay equal to their source if weights are
+        copied to them. `copies_of` gives the names of a parameter's copies in other models.
+        """
+        elsewhere = self._ranks.world > 1 and self.elsewhere.is_due(optimizer)
+        copied = self.copied.is_due()
+        if not elsewhere and not copied:
+            return
+        known = self._models.parameters()
+        unheld = {
+            name: one.tensor
+            for name, one in known.items()
+            if not self._optimizers.updates(one.tensor)
+        }
+        if elsewhere:
+            asked_for = [each for each in unheld.values() if each.requires_grad]
+            self.elsewhere.before_update(
+                optimizer, [each for each in asked_for if each.grad is not None]
+            )
+        if copied:
+            trained = {name: one for name, one in known.items() if name not in unheld}
+            loose = [one.tensor for one in trained.values() if one.module is None]
+            pairs = [
+                (
+                    each,
+                    [trained[copy].tensor for copy in copies_of(name) if copy in trained]
+                    or [one for one in loose if one.shape == each.shape],
+                )
+                for name, each in unheld.items()
+            ]
+            self.copied.before_update([(each, copies) for each, copies in pairs if copies])
+
+    def sample_gradients(self) -> None:
+        """A backward pass ended: keep samples of its gradients that a checked update may use."""
+        if self._ranks.world == 1:
+            return
+        for optimizer in self._optimizers.things().values():
+            number = self._optimizers.numbered.number(optimizer)
+            if self.scaled.is_due(number):
+                self.scaled.after_backward(number, held_by(optimizer))
+
+    def count_pass(self) -> None:
+        """A backward pass ended: note the gradients that exist, for optimizers whose next update is
+        checked.
+        """
+        for optimizer in self._optimizers.things().values():
+            number = self._optimizers.numbered.number(optimizer)
+            if self.dropped.is_due(number):
+                self.dropped.after_backward(number, held_by(optimizer))
+
+    def _elsewhere(self, parameter: torch.Tensor) -> Any:
+        """True if another rank is known to update the parameter."""
+        return self._ranks.world > 1 and self.elsewhere.of(parameter)
+
+    def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+        """The parameters whose gradients an update that returned `result` has used again."""
+        return self.reused.of(self._optimizers.numbered.number(optimizer))
+
+    def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+        """The parameters that the update with this `result` moved by a gradient that another
+        optimizer had used.
+        """
+        return self.doubled.of(self._optimizers.numbered.number(optimizer))
+
+    def _scaled(self, optimizer: Any, result: Any) -> float:
+        """The factor that scaled the gradients of the update that returned `result`."""
+        return self.scaled.of(self._optimizers.numbered.number(optimizer))
+
+    def _dropped(self, optimizer: Any, result: Any) -> int:
+        """The number of passes that were dropped before the update with this `result`."""
+        return self.dropped.of(self._optimizers.numbered.number(optimizer))
