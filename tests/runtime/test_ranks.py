@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,24 @@ ALIKE = "for p in parameters\nacross world\nafter optimizer.step\nexpect same(p.
 
 
 def ranks(worker: Any, *arguments: Any, wait: float = 400.0, world: int = 2) -> list[int | None]:
-    """Run a function in so many processes; their exit codes. They are ended if they hang."""
+    """Run a function in so many processes; their exit codes. They are ended if they hang.
+
+    A fresh process forks them, so that torch is imported once.
+    """
     context = mp.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    launcher = context.Process(target=_forked, args=(sender, worker, arguments, wait, world))
+    launcher.start()
+    sender.close()
+    codes: list[int | None] = receiver.recv()
+    launcher.join()
+    return codes
+
+
+def _forked(
+    codes: Connection, worker: Any, arguments: tuple[Any, ...], wait: float, world: int
+) -> None:
+    context = mp.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"file://{folder}/meeting"
         started = [
@@ -45,7 +62,7 @@ def ranks(worker: Any, *arguments: Any, wait: float = 400.0, world: int = 2) -> 
             if process.is_alive():
                 process.kill()
                 process.join()
-    return [process.exitcode for process in started]
+    codes.send([process.exitcode for process in started])
 
 
 def join(rank: int, meeting: str, world: int = 2) -> None:
