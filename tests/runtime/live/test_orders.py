@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tspec.runtime.live.samples.orders import SampleOrders
+from tspec.runtime.live.samples.orders import MOST, SampleOrders
 
 
 class Thing:
@@ -40,6 +40,11 @@ def test_batches_of_any_kind_are_lists_of_samples() -> None:
 @pytest.mark.parametrize("few", [[0, 1, 2], [0, 1] * 20, [None] * 20])
 def test_too_few_samples_and_streams_tell_nothing(few) -> None:
     assert verdicts(few, few) == [None, None]
+
+
+def test_few_samples_that_are_drawn_again_and_again_are_not_kept() -> None:
+    few = [0, 1] * MOST
+    assert verdicts([*few, *ORDER], [*few, *ORDER]) == [None, None]
 
 
 def test_a_short_pass_between_two_is_left_out() -> None:

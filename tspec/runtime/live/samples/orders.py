@@ -12,6 +12,8 @@ from typing import Any
 
 ENOUGH = 10
 """The number of different samples after which two passes are compared."""
+MOST = 200
+"""The number of samples after which a pass that has drawn fewer different ones is not compared."""
 
 
 class SampleOrders:
@@ -41,11 +43,13 @@ class SampleOrders:
             return
         for sample in indices(index):
             drawn.append(sample)
-            if len(set(drawn)) >= ENOUGH:
+            if len(set(drawn)) >= ENOUGH or len(drawn) >= MOST:
                 break
         else:
             return
         del self._drawn[iterator]
+        if len(set(drawn)) < ENOUGH:
+            return
         before = self._first.get(loader)
         self._first[loader] = drawn
         if before is not None:
