@@ -185,8 +185,8 @@ def _is_judged(given: ModuleInput, calls: RunCalls, judged: Container[tuple[str,
 
 
 def _handed_on(name: str, calls: RunCalls, judged: Container[tuple[str, str]]) -> str:
-    """The input by which a tensor entered: that of the outermost module whose own input, not
-    compared, is handed down in both runs.
+    """The input of the outermost module through which a tensor came to an inner one. Each module on
+    the way got it from its parent, in both runs, and it was compared at none of them.
     """
     given, known = (_input(name, modules) for modules in (calls.modules, calls.reference))
     kind, taken = (given.takes if given is not None else ()) or ("", "")
@@ -251,8 +251,8 @@ def _returned(name: str, modules: Mapping[str, ModuleCall]) -> str:
 
 
 def _user(name: str, modules: Mapping[str, ModuleCall]) -> str:
-    """The last module whose code has an output: a parent that returns it beside its first output
-    passes it to its own caller.
+    """The module whose code uses an output. A parent that returns it beside its own first output
+    passes it on to the module that called the parent.
     """
     parent = _parent(name, modules)
     while parent in modules and name in modules[parent].passes_on:

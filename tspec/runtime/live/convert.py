@@ -213,7 +213,7 @@ def _tensor(value: object) -> Datum:
 
 
 def _number(make: Callable[[Any], Datum]) -> Callable[[object], Datum]:
-    """The number of a class that a value is. The class takes any object, and may raise."""
+    """A function that converts a value, or a tensor's only element, with `make`: `int`, `float` or `bool`. It may raise what `make` raises."""
 
     def number(value: object) -> Datum:
         if isinstance(value, torch.Tensor):
