@@ -15,7 +15,8 @@ from tspec.check.interpret.expressions import evaluate
 from tspec.check.interpret.frames import EvaluationContext
 from tspec.check.interpret.instances import RecordedJob, instances
 from tspec.check.interpret.timeline import Timeline
-from tspec.logic.encode import Encoded, Encoder, moves
+from tspec.logic.encode import Encoder, moves
+from tspec.logic.encoded import Encoded
 from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.trace.model import Missing, Ref, Trace
 

@@ -8,7 +8,6 @@ So everything z3 proves is true, and unproved claims are left alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -17,6 +16,7 @@ import z3
 from tspec.builtin.features import FEATURES
 from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
+from tspec.logic.encoded import Encoded
 from tspec.logic.numbers import Numbers
 from tspec.logic.over_time import longer_and_shorter
 from tspec.logic.sorts import Sorts
@@ -31,26 +31,6 @@ Leaf = tuple[Expr, bool]
 
 ALWAYS = frozenset({"step", STEP_OF_RUN, "epoch", "microbatch", "phase", "rank"})
 """Context that is known at every instant."""
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A value: `known` if it is present; else `absent` tells absent from other reasons."""
-
-    known: z3.BoolRef
-    absent: z3.BoolRef
-    value: Any
-
-    @property
-    def true(self) -> z3.BoolRef:
-        """Known and true."""
-        return self.value if z3.is_true(self.known) else z3.And(self.known, self.value)
-
-    @property
-    def false(self) -> z3.BoolRef:
-        """Known and false."""
-        wrong = z3.Not(self.value)
-        return wrong if z3.is_true(self.known) else z3.And(self.known, wrong)
 
 
 class Encoder:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import z3
 
 from tspec.builtin.folds import FOLDS
+from tspec.logic.encoded import Encoded
 from tspec.logic.numbers import Numbers
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr
-
-if TYPE_CHECKING:
-    from tspec.logic.encode import Encoded
 
 ALL_OF_THEM = frozenset({"all", "same", "distinct"})
 """Folds that are true of the shorter span where they are of the longer one."""

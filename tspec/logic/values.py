@@ -8,7 +8,7 @@ from typing import Any
 
 import z3
 
-from tspec.logic.encode import Encoded
+from tspec.logic.encoded import Encoded
 from tspec.logic.sorts import Sorts
 from tspec.trace.model import Missing
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import z3
 
-from tspec.logic.encode import Encoded, Encoder
+from tspec.logic.encode import Encoder
+from tspec.logic.encoded import Encoded
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Claim, Expr, Holds, Rule
 from tspec.source import NOWHERE

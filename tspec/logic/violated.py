@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import z3
 
-from tspec.logic.encode import Encoded, Encoder, Leaf
+from tspec.logic.encode import Encoder, Leaf
+from tspec.logic.encoded import Encoded
 from tspec.logic.implied import claim_covers, renamed
 from tspec.logic.occurrences import (
     OF_CALLS,

@@ -12,7 +12,8 @@ from typing import Any
 
 import z3
 
-from tspec.logic.encode import Encoded, Encoder
+from tspec.logic.encode import Encoder
+from tspec.logic.encoded import Encoded
 from tspec.logic.questions import LIMIT
 from tspec.logic.situations import DifferenceAnswer, Known, Side, Situation, SituationRead
 from tspec.logic.values import SubjectIdentity, python_value

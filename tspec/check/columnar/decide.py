@@ -12,9 +12,9 @@ from typing import Any
 from tspec.check.columnar.claims import CUT_OFF, NO_CALL, ClaimColumns, claim
 from tspec.check.columnar.expressions import condition, read
 from tspec.check.columnar.facts import Facts
-from tspec.check.columnar.instances import Instances, instances
+from tspec.check.columnar.instances import instances
 from tspec.check.columnar.relation import is_column
-from tspec.check.columnar.scope import Frame, QueryScope
+from tspec.check.columnar.scope import Frame, Instances, QueryScope
 from tspec.check.columnar.shapes import REASONS, Cell, NoInstances, Unsupported
 from tspec.check.columnar.sql import of_rank, text
 from tspec.check.verdicts import InstanceCount

@@ -5,7 +5,7 @@ The counterpart of `tspec.check.interpret.instances`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tspec.check.columnar import groups, members, operators
 from tspec.check.columnar.calls import of_window
@@ -14,7 +14,7 @@ from tspec.check.columnar.expressions import read
 from tspec.check.columnar.facts import RANK, Facts
 from tspec.check.columnar.reads import KNOWN
 from tspec.check.columnar.relation import Relation
-from tspec.check.columnar.scope import Element, Frame, HistoryColumns, QueryScope
+from tspec.check.columnar.scope import Element, Frame, HistoryColumns, Instances, QueryScope
 from tspec.check.columnar.shapes import (
     NO_REASON,
     NOTHING,
@@ -38,27 +38,6 @@ LAST = Frame("l")
 """Subjects are those that exist when the window closes. If it is cut off, they are those at the
 last record.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Instances:
-    """A scope whose rows are a rule's instances, on each rank that has them.
-
-    `windows` is the table of windows; `held` are the columns that choices of subjects added to it.
-    `labels` are SQL of the subjects' parts of the key, and `kinds` their kinds: `subject` (a hash),
-    `call` (the window's), `nth call`, `place` of a batch (numbers shown as #n) or `item` (a
-    number). `place` is SQL of the second part of `at`, and `ranks` of the group's ranks. `no_group`
-    is a column that is true where there is no group.
-    """
-
-    scope: QueryScope
-    windows: str
-    held: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    place: str = "at1"
-    ranks: str = ""
-    no_group: str = "false"
 
 
 def instances(rule: Rule, facts: Facts) -> Instances:

@@ -1,22 +1,18 @@
 """The other ranks that should have an instance, and the state of the ranks without it.
 
-
 The counterpart of `tspec.check.interpret.members`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tspec.check.columnar.relation import is_column
-from tspec.check.columnar.scope import GroupColumns
+from tspec.check.columnar.scope import GroupColumns, Instances
 from tspec.check.columnar.sql import of_rank
+from tspec.check.columnar.windows import is_constant, of_pattern, windows
 from tspec.reasons import DIED, NO_WINDOW
 from tspec.resolve.program.rules import Rule
-
-if TYPE_CHECKING:
-    from tspec.check.columnar.instances import Instances
 
 
 def with_others(rule: Rule, made: Instances) -> Instances:
@@ -86,8 +82,6 @@ def _any(letter: str, names: list[str]) -> str:
 
 
 def _open_filters(rule: Rule) -> list[int]:
-    from tspec.check.columnar.windows import is_constant
-
     pattern = rule.window.event
     if pattern is None:
         return []
@@ -128,8 +122,6 @@ def _fates(rule: Rule, made: Instances, absent: str, lasting: int, place_only: b
 def _has_window(rule: Rule, made: Instances) -> str:
     """SQL: that rank has a window of the same place, for these subjects."""
     scope = made.scope
-    from tspec.check.columnar.windows import of_pattern, windows
-
     if rule.window.event is None:
         found = windows(scope).table
         return f"EXISTS (SELECT 1 FROM {found} w WHERE w.rank = a.other AND w.at0 = a.at0 AND w.at1 = a.at1)"

@@ -86,3 +86,24 @@ class QueryScope:
     def instant(self) -> bool:
         """The window has no extent."""
         return self.window.kind in ("before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """A scope whose rows are a rule's instances, on each rank that has them.
+
+    `windows` is the table of windows; `held` are the columns that choices of subjects added to it.
+    `labels` are SQL of the subjects' parts of the key, and `kinds` their kinds: `subject` (a hash),
+    `call` (the window's), `nth call`, `place` of a batch (numbers shown as #n) or `item` (a
+    number). `place` is SQL of the second part of `at`, and `ranks` of the group's ranks. `no_group`
+    is a column that is true where there is no group.
+    """
+
+    scope: QueryScope
+    windows: str
+    held: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    place: str = "at1"
+    ranks: str = ""
+    no_group: str = "false"
