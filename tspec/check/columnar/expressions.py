@@ -1,4 +1,4 @@
-"""From an expression to columns of a query: one function for each kind of expression of `rules.py`.
+"""From an expression to columns of a query: one function for each kind of expression of `resolve/program/expressions.py`.
 
 `want` is the feature that is read of a tensor: it goes down to the table of samples, so that no
 tensor is ever a value in a query.

@@ -1,4 +1,4 @@
-"""The value of an expression in a frame: one function for each kind of expression in `rules.py`.
+"""The value of an expression in a frame: one function for each kind of expression in `resolve/program/expressions.py`.
 
 Page: "Values"; "Time" for expressions that move the frame.
 """

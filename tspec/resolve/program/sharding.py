@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from tspec.resolve.program.expressions import Expr
 from tspec.source import NOWHERE, Source, Span
-
-if TYPE_CHECKING:
-    from tspec.resolve.program.rules import Expr
 
 Axes = tuple[tuple[str, int], ...]
 """Axes with their numbers of ranks, the axis that changes fastest first."""

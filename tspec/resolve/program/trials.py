@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from tspec.resolve.program.expressions import Constant, Expr
 from tspec.resolve.program.sharding import LayoutDeclaration
 from tspec.source import Source, Span
-
-if TYPE_CHECKING:
-    from tspec.resolve.program.rules import Constant, Expr
 
 
 @dataclass(frozen=True, slots=True)
