@@ -132,7 +132,8 @@ def test_where_all_code_is_installed_the_package_nearest_to_torch_is_named(tmp_p
         installed = sys._getframe().f_code.co_filename
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "tspec.runtime.live.instrument.locations._PYTHON", (str(Path(installed).parent),)
+                "tspec.runtime.live.instrument.locations._PYTHON",
+                (str(Path(installed).parent), str(Path(sys.executable).parent)),
             )
             package.train(1)
     assert lines(seen, "optimizer.step") == {(21, "train", "opt.step(")}
