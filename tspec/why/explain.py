@@ -145,7 +145,8 @@ def _state(rule: Rule, alone: Program) -> Iterator[str]:
     spans = [part.over for part in parts(rule) if isinstance(part, Fold) and part.over is not None]
     if spans:
         longest = max(spans, key=lambda span: span.count)
-        yield f"values of the last {longest.count} {longest.unit}s, for each of its subjects"
+        span = longest.unit if longest.count == 1 else f"{longest.count} {longest.unit}s"
+        yield f"values of the last {span}, for each of its subjects"
     elif any(isinstance(part, Previous) for part in parts(rule)):
         yield "values of the time before, for each of its subjects"
     if one is not None and one.reads.of("first"):
