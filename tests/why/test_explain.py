@@ -51,3 +51,18 @@ def test_bytes_are_said_in_their_unit() -> None:
         "4 MB",
         "5.2 GB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "batches_do_not_repeat",
+            "the size of dimension 0 of the first of the tensors of that fetch",
+        ),
+        ("held_out_data_stays_the_same", "the tensors of the first of calls of fetch"),
+    ],
+)
+def test_items_are_said_by_their_place(name: str, said: str) -> None:
+    [rule] = [each for each in PROGRAM.rules if each.name == name]
+    assert said in " ".join(sentences(rule))

@@ -338,8 +338,18 @@ def _difference(expr: rules.Difference) -> str:
     return f"{left} less {noun(expr.right)}"
 
 
+_ORDINALS: Mapping[object, str] = {0: "first", 1: "second", 2: "third", -1: "last"}
+
+
 def _index(expr: rules.Index) -> str:
-    return f"element {text(expr.index)} of {noun(expr.base)}"
+    """`the size of dimension 0 of x`; `the first of its tensors`."""
+    base, index = expr.base, expr.index
+    if isinstance(base, rules.Feature) and base.name == "shape":
+        return f"the size of dimension {text(index)} of {noun(base.tensor)}"
+    place = index.value if isinstance(index, rules.Constant) else None
+    if place in _ORDINALS:
+        return f"the {_ORDINALS[place]} of {noun(base)}"
+    return f"element {text(index)} of {noun(base)}"
 
 
 def _function(expr: rules.Function) -> str:
