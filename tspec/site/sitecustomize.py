@@ -73,7 +73,7 @@ def _warn(message: str) -> None:
     """Log a warning as jobs do. The logging module is found by its path, since tspec itself may be
     missing here.
     """
-    path = Path(_HERE).parent / "runtime" / "say.py"
+    path = Path(_HERE).parent / "runtime" / "messages" / "say.py"
     spec = importlib.util.spec_from_file_location("tspec.runtime.messages.say", path)
     if spec is not None and spec.loader is not None:
         say = importlib.util.module_from_spec(spec)
