@@ -173,8 +173,8 @@ def entrance(
 
 
 def tracing_check(own: Any) -> Callable[[], bool]:
-    """A function that tells whether a compiler is tracing the code: tspec's operations would become
-    part of the trace.
+    """A function that tells whether a compiler is tracing the code, or a CUDA graph captures it: tspec's operations would
+    become part of the trace, and a transfer of a result would end the capture with an error.
 
     `own` is the mode of fake tensors in which the whole job runs, if there is one.
     """
@@ -182,9 +182,16 @@ def tracing_check(own: Any) -> Callable[[], bool]:
     current = torch._C._get_dispatch_mode
     is_tracing = torch._C._is_tracing
     fake, proxy, is_symbolic = keys.FAKE, keys.PROXY, _symbolic_trace.is_fx_symbolic_tracing
+    is_capturing = _capture_check()
     return lambda: (
         ((mode := current(fake)) is not None and mode is not own)
         or current(proxy) is not None
         or is_tracing()
         or is_symbolic()
+        or is_capturing()
     )
+
+
+def _capture_check() -> Callable[[], bool]:
+    """A function that tells whether a CUDA graph captures the current stream. Without a GPU, torch's own raises."""
+    return torch.cuda.is_current_stream_capturing if torch.cuda.is_available() else lambda: False

@@ -8,6 +8,7 @@ from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms import (
     averages,
     backward,
+    captures,
     checkpoints,
     chunks,
     clears,
@@ -45,6 +46,7 @@ MECHANISMS = (
     tokens.install,
     averages.install,
     received.install,
+    captures.install,
 )
 
 
