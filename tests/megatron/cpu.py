@@ -12,11 +12,15 @@ from collections.abc import Callable
 from typing import Any
 
 CPU = "cpu"
+ON_GPU = os.environ.get("TESTS_ON_GPU") == "1"
+"""Jobs run on a real GPU, one rank on each, and nothing stands in."""
 SEQUENCE_PARALLEL = "sequence_parallel"
 
 
 def run_on_cpu() -> None:
-    """Put all stand-ins in place. It comes before the first import of megatron."""
+    """Put all stand-ins in place, unless jobs run on a GPU. It comes before the first import of megatron."""
+    if ON_GPU:
+        return
     os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiled parts of the package take minutes
     for stand_in in (devices, tensor_types, streams, random_streams, norms, routing, loading):
         stand_in()

@@ -114,6 +114,8 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
             )
         )
     initialise(bare, layout)
+    for chunk in bare:
+        chunk.cuda()
     buckets = DistributedDataParallelConfig(
         use_distributed_optimizer=layout.zero,
         overlap_grad_reduce=layout.overlap,
@@ -187,10 +189,10 @@ def batches(layout: Layout, made: int = 0) -> Iterator[dict[str, torch.Tensor]]:
             at = first + (number * layout.dp + rank) * layout.microbatch
             rows = torch.stack([sample(layout, at + row) for row in range(layout.microbatch)])
             yield {
-                "input_ids": rows[:, :-1],
-                "labels": rows[:, 1:],
-                "position_ids": place,
-                "attention_mask": causal,
+                "input_ids": rows[:, :-1].cuda(),
+                "labels": rows[:, 1:].cuda(),
+                "position_ids": place.cuda(),
+                "attention_mask": causal.cuda(),
             }
         first += GLOBAL_BATCH
 
@@ -199,7 +201,7 @@ def loss_of(layout: Layout, output: torch.Tensor) -> tuple[Any, ...]:
     """The loss of a micro-batch, as the schedule wants it, and as it is reported."""
     losses = output.float()
     if layout.tokens:
-        count = torch.tensor(losses.numel(), dtype=torch.int)
+        count = torch.tensor(losses.numel(), dtype=torch.int, device=losses.device)
         return losses.sum(), count, {"loss": losses.mean().detach()}
     return losses.mean(), {"loss": losses.mean().detach()}
 
@@ -280,6 +282,6 @@ def train(
 
 def _mean(losses: list[torch.Tensor]) -> float:
     """The mean over the micro-batches of all data; only last stages have any, and each of tp the same."""
-    total = torch.tensor([sum(map(float, losses)), float(len(losses))])
+    total = torch.tensor([sum(map(float, losses)), float(len(losses))]).cuda()
     dist.all_reduce(total)
     return (total[0] / total[1]).item()

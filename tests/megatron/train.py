@@ -3,7 +3,8 @@
     python tests/megatron/train.py tp=2,sp [--start spawn|fork] [--report losses.json] [--measure costs.json] [--bug NAME]
 
 Under torchrun each process is a rank; otherwise the script starts its ranks. The first rank prints what each step's
-loss and gradient norm were, or that its update was left out. A bug is one of `tests/megatron/bugs`.
+loss and gradient norm were, or that its update was left out. A bug is one of `tests/megatron/bugs`. With TESTS_ON_GPU=1
+each rank trains on a GPU of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.megatron.cpu import run_on_cpu
+from tests.megatron.cpu import ON_GPU, run_on_cpu
 from tests.megatron.layouts import Layout
 
 run_on_cpu()
@@ -49,7 +50,11 @@ def work(rank: int, method: str, args: argparse.Namespace) -> None:
     layout: Layout = args.layout
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=method, rank=rank, world_size=layout.world)
+    if ON_GPU:
+        torch.cuda.set_device(rank)
+    dist.init_process_group(
+        "nccl" if ON_GPU else "gloo", init_method=method, rank=rank, world_size=layout.world
+    )
     measured = Measured()
     made = train(layout, measured.stepped)
     if rank == 0:
