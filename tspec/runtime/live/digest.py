@@ -36,6 +36,8 @@ def _signed(value: int) -> int:
 _STEP = _signed(0x9E3779B97F4A7C15)
 _FIRST = _signed(0xFF51AFD7ED558CCD)
 _SECOND = _signed(0xC4CEB9FE1A85EC53)
+MIXING = (_STEP, _FIRST, _SECOND)
+"""Odd factors by which words are multiplied."""
 _LOW32 = 0xFFFFFFFF
 _LOW35 = (1 << 35) - 1
 

@@ -1,7 +1,8 @@
 """Features of many tensors at once: digest, norm, extremes, counts, and what needs no look at the data.
 
-Tensors are grouped by device and dtype; each group is read by few kernels and comes back in one
-transfer per kind of feature. Nothing here draws random numbers, builds a graph or writes to a tensor.
+Tensors are grouped by device and dtype, and each kind of feature of a group comes back in one transfer. On a GPU all
+features of all groups of floats are read by a few kernels (`cuda.reads`). Nothing here draws random numbers, builds a
+graph or writes to a tensor.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from tspec.builtin.features import FEATURES, OF_ELEMENTS
 from tspec.runtime.edges import Missing
+from tspec.runtime.live.cuda import reads
 from tspec.runtime.live.digest import digests
 from tspec.runtime.live.placed import ORDINARY, is_partial, local
 from tspec.values import Datum
@@ -80,8 +82,9 @@ def features(tensors: Sequence[Datum], names: Sequence[str]) -> list[dict[str, D
     lazy) is not recorded.
     """
     found: list[dict[str, Datum]] = []
-    readable: dict[tuple[torch.device, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
+    readable: dict[tuple[torch.device, torch.dtype | None], list[tuple[int, torch.Tensor]]] = {}
     wanted, plain = _split(tuple(names))
+    at_once = reads.READ.issuperset(wanted)
     if not wanted:
         return [_plain_row(tensor, names, plain) for tensor in tensors]
     with torch.no_grad(), torch._C.DisableTorchFunction():
@@ -96,9 +99,15 @@ def features(tensors: Sequence[Datum], names: Sequence[str]) -> list[dict[str, D
             if part is None:
                 found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
             else:
-                readable.setdefault((part.device, part.dtype), []).append((index, part))
-        for group in readable.values():
-            _read(group, wanted, found)
+                on_gpu = part.is_cuda and at_once and reads.reads(part.device, part.dtype)
+                key = (part.device, None if on_gpu else part.dtype)
+                readable.setdefault(key, []).append((index, part))
+        for (_, dtype), group in readable.items():
+            held = [part for _, part in group]
+            columns = reads.read(held, wanted) if dtype is None else _columns(held, wanted)
+            for name in wanted:
+                for (index, _), value in zip(group, columns[name], strict=True):
+                    found[index][name] = value
     return found
 
 
@@ -147,10 +156,10 @@ def _dispatches(kind: type[torch.Tensor]) -> bool:
     return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
-def _read(
-    group: Sequence[tuple[int, torch.Tensor]], wanted: Sequence[str], found: list[dict[str, Datum]]
-) -> None:
-    tensors = [tensor for _, tensor in group]
+def _columns(
+    tensors: Sequence[torch.Tensor], wanted: Sequence[str]
+) -> Mapping[str, Sequence[Datum]]:
+    """Columns of features of tensors on one device, of one dtype."""
     columns: dict[str, Sequence[Datum]] = {}
     if "digest" in wanted:
         columns["digest"] = digests(tensors).tolist()
@@ -159,9 +168,7 @@ def _read(
     rest = [name for name in wanted if name not in ("digest", "zeros")]
     if rest:
         columns.update(_numbers(_real(tensors), rest))
-    for name in wanted:
-        for (index, _), value in zip(group, columns[name], strict=True):
-            found[index][name] = value
+    return columns
 
 
 def _zeros(tensors: Sequence[torch.Tensor]) -> list[int]:
