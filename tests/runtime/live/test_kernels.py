@@ -29,6 +29,18 @@ def test_kernels_agree_with_torch() -> None:
     assert " passed" in done.stdout
 
 
+def test_a_device_for_which_nothing_compiles_is_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    device = torch.device("cuda", 7)
+    assert not reads.reads(device, torch.complex64)  # read by torch in any case
+    assert capsys.readouterr().err == ""
+    assert not reads.reads(device, torch.float32)
+    assert not reads.reads(device, torch.bfloat16)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("tspec: Triton cannot compile here, so tensors on the GPU are read one")
+
+
 @pytest.mark.parametrize("architecture", [80, 90, 100])
 def test_kernels_compile(architecture: int) -> None:
     from triton import compile as compiled_for
