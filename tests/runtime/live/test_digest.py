@@ -188,3 +188,19 @@ def test_values_are_read_where_the_script_builds_elsewhere() -> None:
         found = features(tensors, names)
     assert found == features(tensors, names)
     assert found[0]["digest"] == digest(tensors[0])
+
+
+def test_devices_without_float64_are_read_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU stands in for such a device: no machine of ours has one."""
+    copied = []
+    copy = torch.Tensor.cpu
+
+    def counted(self: torch.Tensor) -> torch.Tensor:
+        copied.append(self.shape)
+        return copy(self)
+
+    monkeypatch.setattr("tspec.runtime.live.features.WITHOUT_FLOAT64", frozenset(("cpu",)))
+    monkeypatch.setattr(torch.Tensor, "cpu", counted)
+    [row] = features([draw(3)], ("norm", "digest"))
+    assert copied == [(3,)]
+    assert row["norm"] == pytest.approx(float(draw(3).norm()))

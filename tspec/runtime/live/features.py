@@ -46,6 +46,8 @@ COUNTED = frozenset(
     }
 )  # fmt: skip
 """Dtypes whose zeros torch counts itself."""
+WITHOUT_FLOAT64 = frozenset(("mps",))
+"""Kinds of devices that do not compute in float64. Their tensors are read on the CPU."""
 EXACT = 65_536
 """The number of elements up to which norms and sums are computed in float64. On a CPU, this limit
 is `CHUNK` for norms.
@@ -99,6 +101,8 @@ def features(tensors: Sequence[Datum], names: Sequence[str]) -> list[dict[str, D
             if part is None:
                 found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
             else:
+                if part.device.type in WITHOUT_FLOAT64:
+                    part = part.cpu()
                 on_gpu = part.is_cuda and at_once and reads.reads(part.device, part.dtype)
                 key = (part.device, None if on_gpu else part.dtype)
                 readable.setdefault(key, []).append((index, part))
