@@ -31,21 +31,35 @@ ALIKE = "for p in parameters\nacross world\nafter optimizer.step\nexpect same(p.
 def ranks(worker: Any, *arguments: Any, wait: float = 400.0, world: int = 2) -> list[int | None]:
     """Run a function in so many processes; their exit codes. They are ended if they hang.
 
-    A fresh process forks them, so that torch is imported once.
+    A fresh process forks them. It is itself a fork of a server that has imported torch and done nothing else, one for
+    all tests of a worker of pytest.
     """
-    context = mp.get_context("spawn")
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(["torch._dynamo", __name__])
     receiver, sender = context.Pipe(duplex=False)
-    launcher = context.Process(target=_forked, args=(sender, worker, arguments, wait, world))
+    outputs = [Connection(os.dup(place)) for place in (1, 2)]
+    given = (sender, outputs, dict(os.environ), (worker, arguments, wait, world))
+    launcher = context.Process(target=_launched, args=given)
     launcher.start()
-    sender.close()
+    for each in (sender, *outputs):
+        each.close()
     codes: list[int | None] = receiver.recv()
     launcher.join()
     return codes
 
 
-def _forked(
-    codes: Connection, worker: Any, arguments: tuple[Any, ...], wait: float, world: int
+def _launched(
+    codes: Connection, outputs: list[Connection], environment: dict[str, str], given: Any
 ) -> None:
+    """In a fork of the server: what it prints goes where the test's own output goes."""
+    for place, output in enumerate(outputs, 1):
+        os.dup2(output.fileno(), place)
+    os.environ.clear()
+    os.environ.update(environment)
+    codes.send(_forked(*given))
+
+
+def _forked(worker: Any, arguments: tuple[Any, ...], wait: float, world: int) -> list[int | None]:
     context = mp.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"file://{folder}/meeting"
@@ -62,7 +76,7 @@ def _forked(
             if process.is_alive():
                 process.kill()
                 process.join()
-    codes.send([process.exitcode for process in started])
+    return [process.exitcode for process in started]
 
 
 def join(rank: int, meeting: str, world: int = 2) -> None:
