@@ -70,6 +70,7 @@ def load() -> Lark:
     )
     parser.parser.parser.parser.parse_table = _unpacked(text["table"], parser.rules)
     parser.parser.parser.parser.callbacks.update(dict.fromkeys(_units(parser.rules), itemgetter(0)))
+    parser.lexer = parser._build_lexer()  # else `lex` builds one for each text
     return parser
 
 
