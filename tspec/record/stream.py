@@ -71,8 +71,7 @@ class StreamWriter:
         if self._writer is None:
             self._waiting.extend(records)
         else:
-            for record in records:
-                self._writer.add(record)
+            self._writer.add_all(tuple(records))
 
     @property
     def impatient(self) -> bool:

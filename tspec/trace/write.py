@@ -28,7 +28,6 @@ from tspec.trace.model import (
     Boundary,
     End,
     Finish,
-    Location,
     Missing,
     Record,
     Ref,
@@ -41,7 +40,10 @@ from tspec.trace.values import encode, encode_location
 _FEATURE_NAMES = tuple(name for name, _ in FEATURES)
 _features = attrgetter(*_FEATURE_NAMES)
 _NO_FEATURES = (None,) * len(FEATURES)
-_NO_VALUE = (None,) * (len(VALUE) - 2)
+_NO_VALUE = (None,) * (len(VALUE) - 2 + len(FEATURES))
+_TENSOR = ("tensor", None, None, None, None)
+_MISSING = {each.value: (each.value, None, None, None, None) for each in Missing}
+_WITH_FIELDS = (Sample, Begin, End)
 _SHAPE = _FEATURE_NAMES.index("shape")
 _INT64 = 2**63
 _WIDTH = len(COLUMNS)
@@ -128,20 +130,23 @@ class TraceWriter:
 
     def add(self, record: Record) -> None:
         """Take up one record; it is on disk after the next `flush`."""
-        with self._lock:
-            if not self._open:
-                return
-            if isinstance(record, Begin):
-                self._running[record.call] = record.event
-            if isinstance(record, Finish) and record.empty_step:
-                self._trained_to = record.context.step - 1
-            event = self._running.pop(record.call, None) if isinstance(record, End) else None
-            _add(self._cells, record, next(self._numbers), not self._cells, event)
+        self.add_all((record,))
 
     def add_all(self, records: Iterable[Record]) -> None:
         """Take up several records, in their order."""
-        for record in records:
-            self.add(record)
+        with self._lock:
+            if not self._open:
+                return
+            cells, running = self._cells, self._running
+            for record in records:
+                event = None
+                if isinstance(record, End):
+                    event = running.pop(record.call, None)
+                elif isinstance(record, Begin):
+                    running[record.call] = record.event
+                elif isinstance(record, Finish) and record.empty_step:
+                    self._trained_to = record.context.step - 1
+                _add(cells, record, next(self._numbers), not cells, event)
 
     def flush(self) -> None:
         """Write what was added as one batch, and hand it to the operating system.
@@ -292,74 +297,91 @@ class _StringTable:
 def _add(cells: list[Any], record: Record, number: int, stamped: bool, event: str | None) -> None:
     """Add the cells of a record's rows; `event` is that of the call which an End ends."""
     head = _head(record, stamped, event)
-    fields = record.fields if isinstance(record, Sample | Begin | End) else None
+    fields = record.fields if isinstance(record, _WITH_FIELDS) else None
     if not fields:
-        cells += (number, 0, *head, None, None, *_NO_VALUE, *_NO_FEATURES)
+        cells += (number, 0, *head, None, None)
+        cells += _NO_VALUE
         return
     place = 0
     for name, value in fields.items():
-        if isinstance(value, tuple) and _is_flat(value):
-            length = ("list", None, len(value), None, None, *_NO_FEATURES)
-            cells += (number, place, *head, name, None, *length)
+        # Rows are added in pieces: a tuple of a whole row would be made only to be copied.
+        if value.__class__ is tuple and _is_flat(value):
+            cells += (number, place)
+            cells += head
+            cells += (name, None, "list", None, len(value), None, None)
+            cells += _NO_FEATURES
             for item, element in enumerate(value):
                 place += 1
-                cells += (number, place, *head, name, item, *_cells(element))
+                cells += (number, place)
+                cells += head
+                cells += (name, item)
+                _add_value(cells, element)
         else:
-            cells += (number, place, *head, name, None, *_cells(value))
+            cells += (number, place)
+            cells += head
+            cells += (name, None)
+            _add_value(cells, value)
         place += 1
 
 
 def _head(record: Record, stamped: bool, event: str | None) -> _Cells:
     """The cells of `HEAD` after the record's number and place."""
     now = record.context
-    stamp = time.time_ns() if stamped or isinstance(record, Boundary | Finish) else None
-    tag: str
-    who: _Cells
-    location: Location | None = None
-    if isinstance(record, Sample):
-        gone = record.gone or None
-        tag, who = (
-            "sample",
-            (record.kind, None, None, None, _text(record.subject), None, gone, None),
-        )
-    elif isinstance(record, Begin):
-        called = (record.event, record.call, record.parent, record.callable)
-        tag, who, location = "begin", (*called, None, None, None, None), record.location
-    elif isinstance(record, End):
-        tag, who = "end", (event, record.call, None, None, None, None, None, record.error)
-    elif isinstance(record, Boundary):
-        tag, location = "boundary", record.location
-        who = (record.span, None, None, None, None, record.index, None, None)
-    else:
-        tag, location = "finish", record.location
-        who = (None, None, None, None, None, None, record.empty_step or None, None)
-    at = None if location is None else encode_location(location)
     when = (record.seq, now.step, now.epoch, now.microbatch, now.phase)
-    return (tag, *when, *who, stamp, at)
+    stamp = time.time_ns() if stamped else None
+    if isinstance(record, Sample):
+        subject, gone = _text(record.subject), record.gone or None
+        who = (record.kind, None, None, None, subject, None, gone, None, stamp, None)
+        return ("sample", *when, *who)
+    if isinstance(record, Begin):
+        at = None if record.location is None else encode_location(record.location)
+        called = (record.event, record.call, record.parent, record.callable)
+        return ("begin", *when, *called, None, None, None, None, stamp, at)
+    if isinstance(record, End):
+        ended = (event, record.call, None, None, None, None, None, record.error)
+        return ("end", *when, *ended, stamp, None)
+    stamp = time.time_ns()
+    at = None if record.location is None else encode_location(record.location)
+    if isinstance(record, Boundary):
+        opened = (record.span, None, None, None, None, record.index, None, None)
+        return ("boundary", *when, *opened, stamp, at)
+    empty = record.empty_step or None
+    return ("finish", *when, None, None, None, None, None, None, empty, None, stamp, at)
 
 
 def _is_flat(value: tuple[Value, ...]) -> bool:
     """True if a list has a row for each item: it holds a tensor, and no item contains another
     value.
     """
-    inner = (tuple, frozenset, Mapping)
-    return any(isinstance(item, Tensor) for item in value) and not any(
-        isinstance(item, inner) for item in value
-    )
+    holds_tensor = False
+    for item in value:
+        if isinstance(item, Tensor):
+            holds_tensor = True
+        elif isinstance(item, (tuple, frozenset, Mapping)):
+            return False
+    return holds_tensor
 
 
-def _cells(value: Value) -> _Cells:
-    """The cells of `VALUE` after the field's name and item, and of `FEATURES`."""
+def _add_value(cells: list[Any], value: Value) -> None:
+    """Add the cells of `VALUE` after the field's name and item, and of `FEATURES`."""
     if isinstance(value, Tensor):
         features = _features(value)
         if _fits(features):
-            return ("tensor", None, None, None, None, *features)
-        return ("json", None, None, None, encode(value), *_NO_FEATURES)
-    return (*_plain_cells(value), *_NO_FEATURES)
+            cells += _TENSOR
+            cells += features
+            return
+        cells += ("json", None, None, None, encode(value))
+    else:
+        cells += _plain_cells(value)
+    cells += _NO_FEATURES
 
 
 def _plain_cells(value: Value) -> _Cells:
     """The value cells of a non-tensor field, without the cells for its name and item."""
+    if isinstance(value, Missing):
+        return _MISSING[value.value]
+    if isinstance(value, Ref) and " " not in value.kind and _is_unicode(value.name):
+        return ("ref", None, None, None, f"{value.kind} {value.name}")
     if isinstance(value, bool):
         return ("bool", value, None, None, None)
     if isinstance(value, float):
@@ -368,10 +390,6 @@ def _plain_cells(value: Value) -> _Cells:
         return ("int", None, value, None, None)
     if isinstance(value, str) and _is_unicode(value):
         return ("string", None, None, None, value)
-    if isinstance(value, Missing):
-        return (value.value, None, None, None, None)
-    if isinstance(value, Ref) and " " not in value.kind and _is_unicode(value.name):
-        return ("ref", None, None, None, f"{value.kind} {value.name}")
     return ("json", None, None, None, encode(value))
 
 
@@ -380,7 +398,7 @@ def _fits(features: _Cells) -> bool:
     for feature in features:
         if feature is None:
             continue
-        kind = type(feature)
+        kind = feature.__class__
         if kind is int:
             if not -_INT64 <= feature < _INT64:
                 return False
