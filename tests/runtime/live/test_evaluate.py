@@ -1,6 +1,7 @@
 """Fields of the user's events: trees of literals, and what is said where they have no value."""
 
 from collections import OrderedDict
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from torch import nn
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import CallSignature
-from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, evaluate, names
+from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, compiled, names
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.watch import EventSpec, FieldSpec
 
@@ -18,7 +19,7 @@ RESULT = ("name", "result")
 
 
 def value(tree: Any, **scope: Any) -> Any:
-    return evaluate(tree, scope.__getitem__, FUNCTIONS)
+    return compiled(tree, itemgetter)(scope, FUNCTIONS)
 
 
 def test_the_expressions_of_the_library() -> None:

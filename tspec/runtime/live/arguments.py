@@ -92,9 +92,11 @@ class CallSignature:
 
     def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Name and value of all arguments that are numbers, strings or booleans."""
-        names = sorted(self._positions, key=lambda each: self._positions[each])
         bound = dict(self._defaults)
-        bound.update(zip(names, args, strict=False))  # the rest is named, left out or `*args`
+        # Positions are in the order of the parameters.
+        bound.update(
+            zip(self._positions, args, strict=False)
+        )  # the rest is named, left out or `*args`
         bound.update(kwargs)
         return {
             key: value for key, value in bound.items() if isinstance(value, (bool, int, float, str))

@@ -19,49 +19,72 @@ class NothingThereError(ExpressionError):
     """The expression reads a field of None: the call has, or returned, nothing of the kind."""
 
 
-def evaluate(
-    expression: Expression,
-    scope: Callable[[str], Any],
-    functions: Mapping[str, Callable[..., Any]],
-) -> Any:
-    """The value of a tree of literals.
-
-    `scope` gives the value of a name (an argument, `self`, `result`) or raises KeyError. `functions` are
-    all that may be called, `FUNCTIONS` among them. Raises ExpressionError where there is no value.
-    """
-    try:
-        return _value(expression, scope, functions)
-    except ExpressionError:
-        raise
-    except Exception as fault:  # the user's objects answer, and may raise anything
-        raise ExpressionError(f"{type(fault).__name__}: {fault}") from fault
+Functions = Mapping[str, Callable[..., Any]]
+"""All functions that may be called, `FUNCTIONS` among them."""
+Evaluator = Callable[[Any, Functions], Any]
+"""Gives an expression's value for one call, or whatever its names are read from. Raises ExpressionError where there is
+no value.
+"""
+NameReader = Callable[[str], Callable[[Any], Any]]
+"""Gives, for a name, the function that reads it from a call. That function raises KeyError where the call has none."""
 
 
-def _value(
-    tree: Expression, scope: Callable[[str], Any], functions: Mapping[str, Callable[..., Any]]
-) -> Any:
+def compiled(expression: Expression, names: NameReader) -> Evaluator:
+    """The function that evaluates a tree of literals. It is made once, and the tree is not walked again."""
+    value = _value(expression, names)
+
+    def evaluator(call: Any, functions: Functions) -> Any:
+        try:
+            return value(call, functions)
+        except ExpressionError:
+            raise
+        except Exception as fault:  # the user's objects answer, and may raise anything
+            raise ExpressionError(f"{type(fault).__name__}: {fault}") from fault
+
+    return evaluator
+
+
+def _value(tree: Expression, names: NameReader) -> Evaluator:
     kind = tree[0]
     if kind == "literal":
-        return tree[1]
+        literal = tree[1]
+        return lambda call, functions: literal
     if kind == "name":
-        return scope(tree[1])
+        read = names(tree[1])
+        return lambda call, functions: read(call)
     if kind == "list":
-        return [_value(item, scope, functions) for item in tree[1]]
+        items = [_value(item, names) for item in tree[1]]
+        return lambda call, functions: [item(call, functions) for item in items]
     if kind == "field":
-        return _field(_value(tree[1], scope, functions), tree[2])
-    if kind == "index":
-        return _value(tree[1], scope, functions)[_value(tree[2], scope, functions)]
+        base, name = _value(tree[1], names), tree[2]
+        return lambda call, functions: _field(base(call, functions), name)
     if kind == "negate":
-        return -_value(tree[1], scope, functions)
+        base = _value(tree[1], names)
+        return lambda call, functions: -base(call, functions)
     if kind == "call":
-        function = functions.get(tree[1])
+        return _call(tree, names)
+    left, right = _value(tree[1], names), _value(tree[2], names)
+    if kind == "index":
+        return lambda call, functions: left(call, functions)[right(call, functions)]
+    operator = _ARITHMETIC[kind]
+    return lambda call, functions: operator(left(call, functions), right(call, functions))
+
+
+def _call(tree: Expression, names: NameReader) -> Evaluator:
+    name = tree[1]
+    arguments = [_value(item, names) for item in tree[2]]
+    named = {key: _value(item, names) for key, item in tree[3]}
+
+    def value(call: Any, functions: Functions) -> Any:
+        function = functions.get(name)
         if function is None:
-            raise ExpressionError(f"there is no function {tree[1]}")
-        arguments = [_value(item, scope, functions) for item in tree[2]]
-        named = {key: _value(item, scope, functions) for key, item in tree[3]}
-        return function(*arguments, **named)
-    left, right = _value(tree[1], scope, functions), _value(tree[2], scope, functions)
-    return _ARITHMETIC[kind](left, right)
+            raise ExpressionError(f"there is no function {name}")
+        given = [each(call, functions) for each in arguments]
+        if not named:
+            return function(*given)
+        return function(*given, **{key: each(call, functions) for key, each in named.items()})
+
+    return value
 
 
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import Any, Protocol
 
 import torch
@@ -12,7 +13,7 @@ from tspec.builtin.events import OF_THE_RETURN, RETURNED
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import CallSignature, input_names
 from tspec.runtime.live.convert import Namer, converter, tensors_in
-from tspec.runtime.live.evaluate import NothingThereError, evaluate
+from tspec.runtime.live.evaluate import NameReader, NothingThereError, compiled
 from tspec.runtime.live.watch import EventSpec, FieldSpec
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -29,7 +30,6 @@ INPUT_NAMES = "input_names"
 `forward`.
 """
 
-Scope = Callable[[str], Any]
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
 _Call = tuple[Arguments, Keywords, tuple[Any] | None]
@@ -87,7 +87,7 @@ class FieldReader:
         found = {}
         for each in (*self._before, *self._after):
             try:
-                found[each.name] = each.convert(each.from_scope(values.__getitem__, namer), namer)
+                found[each.name] = each.convert(each.from_values(values, namer), namer)
             except Exception as why:  # an object of the user's may raise anything when it is asked
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
@@ -120,27 +120,41 @@ class FieldReader:
 
 
 class _FieldAccess:
-    """The reader of one field. Common ways to read are resolved once, others by name at each call."""
+    """The reader of one field. How it is read is decided once, and not at each call."""
 
-    __slots__ = ("_field", "_parameters", "_path", "convert", "get", "name", "optional")
+    __slots__ = (
+        "_from_values",
+        "_parameters",
+        "_path",
+        "_slow",
+        "convert",
+        "get",
+        "name",
+        "optional",
+    )
 
     def __init__(self, field: FieldSpec, parameters: CallSignature, path: str) -> None:
         self.name = field.name
         self.convert = converter(field.type)
         self.optional = field.type[0] == "optional"
-        self._field = field
         self._parameters = parameters
         self._path = path
-        self.get = self._quick() or self._slow
+        self._from_values = self._reading(field, itemgetter)
+        self._slow = self._reading(field, lambda name: self._named(name, _names_group(field)))
+        self.get: Callable[[_Call, Namer], Any] = self._quick(field) or self._slow
 
-    def _quick(self) -> Callable[[_Call, Namer], Any] | None:
-        source = self._field.source
+    def from_values(self, values: Mapping[str, Any], namer: Namer) -> Any:
+        """The field's value, from the values of names."""
+        return self._from_values(values, namer)
+
+    def _quick(self, field: FieldSpec) -> Callable[[_Call, Namer], Any] | None:
+        source = field.source
         if source == ("name", "self") and self._parameters.method:
             return lambda call, namer: call[0][0]
         if source == ("name", "result"):
             return lambda call, namer: None if call[2] is None else call[2][0]
-        if self._tells_return:
-            return lambda call, namer: True
+        if self._tells_return(field):
+            return None
         if source is None and self.name == "inputs" and not self._parameters.has("inputs"):
             first = int(self._parameters.method)
             return lambda call, namer: _inputs(call[0][first:], call[1])
@@ -156,65 +170,89 @@ class _FieldAccess:
         except KeyError:  # this call leaves it out
             return self._slow(call, namer)
 
-    @property
-    def _tells_return(self) -> bool:
+    def _tells_return(self, field: FieldSpec) -> bool:
         """True if the field is the flag that the call has returned."""
         own = self._parameters.has(RETURNED)
-        return self._field.source is None and self.name == RETURNED and not own
+        return field.source is None and self.name == RETURNED and not own
 
-    @property
-    def _names_group(self) -> bool:
-        """True if the field is a group that the spec names."""
-        source = self._field.source
-        return self._field.type == ("group",) and source is not None and source[0] == "name"
-
-    def _slow(self, call: _Call, namer: Namer) -> Any:
-        return self.from_scope(self._scope(*call), namer)
-
-    def from_scope(self, scope: Scope, namer: Namer) -> Any:
-        """The field's value, where `scope` gives the value of a name."""
-        source = self._field.source
-        if self._tells_return:
-            return True
+    def _reading(self, field: FieldSpec, names: NameReader) -> Callable[[Any, Namer], Any]:
+        """Reads the field from a call, or from what else `names` read its names from."""
+        source = field.source
+        if self._tells_return(field):
+            return lambda call, namer: True
         if source is None:
-            return scope(self.name)
-        if self._names_group:
-            try:
-                return scope(source[1])
-            except KeyError:  # neither an argument nor an attribute: the name of an axis
-                return str(source[1])
-        return evaluate(source, scope, namer.functions)
+            read = names(self.name)
+            return lambda call, namer: read(call)
+        if _names_group(field):
+            axis = str(source[1])
+            held = names(source[1])
+            return lambda call, namer: _group_or_axis(held, call, axis)
+        value = compiled(source, names)
+        return lambda call, namer: value(call, namer.functions)
 
-    def _scope(self, args: Arguments, kwargs: Keywords, result: tuple[Any] | None) -> Scope:
-        parameters, names_group = self._parameters, self._names_group
+    def _named(self, name: str, of_group: bool) -> Callable[[_Call], Any]:
+        """The reader of a name: the result, an argument, what calls have by other names, or an attribute of the object."""
+        get, has = self._parameters.get, self._parameters.has(name)
+        more = self._no_argument(name, of_group)
 
-        def scope(name: str) -> Any:
-            if name == "result" and result is not None:
+        def read(call: _Call) -> Any:
+            args, kwargs, result = call
+            if result is not None and name == "result":
                 return result[0]
-            try:
-                return parameters.get(name, args, kwargs)
-            except KeyError:
-                pass
-            if name == "callable":
-                return self._path
-            if name == "arguments":
-                return parameters.plain(args, kwargs)
-            if name == "inputs":
-                return _inputs(args[int(parameters.method) :], kwargs)
-            if name == INPUT_NAMES:
-                return input_names(args[0], args[1:], kwargs)
-            for alias in _ALIASES.get(name, ()):
+            if has or name in kwargs:
+                try:
+                    return get(name, args, kwargs)
+                except KeyError:
+                    pass
+            return more(call)
+
+        return read
+
+    def _no_argument(self, name: str, of_group: bool) -> Callable[[_Call], Any]:
+        """Reads a name that is no argument of the call."""
+        parameters, path = self._parameters, self._path
+        first = int(parameters.method)
+        if name == "self" and parameters.method:
+            return lambda call: call[0][0]
+        if name == "callable":
+            return lambda call: path
+        if name == "arguments":
+            return lambda call: parameters.plain(call[0], call[1])
+        if name == "inputs":
+            return lambda call: _inputs(call[0][first:], call[1])
+        if name == INPUT_NAMES:
+            return lambda call: input_names(call[0][0], call[0][1:], call[1])
+        aliases = _ALIASES.get(name, ())
+
+        def read(call: _Call) -> Any:
+            args, kwargs, result = call
+            for alias in aliases:
                 try:
                     return parameters.get(alias, args, kwargs)
                 except KeyError:
                     continue
             if name == "output" and result is not None:
                 return result[0]
-            if parameters.method and args and (not names_group or hasattr(args[0], name)):
+            if parameters.method and args and (not of_group or hasattr(args[0], name)):
                 return attribute(args[0], name)
             raise KeyError(name)
 
-        return scope
+        return read
+
+
+def _names_group(field: FieldSpec) -> bool:
+    """True if the field is a group that the spec names."""
+    return field.type == ("group",) and field.source is not None and field.source[0] == "name"
+
+
+def _group_or_axis(read: Callable[[Any], Any], call: Any, axis: str) -> Any:
+    """What the name of a group stands for in a call; the name of an axis where it is neither an argument nor an
+    attribute.
+    """
+    try:
+        return read(call)
+    except KeyError:
+        return axis
 
 
 def _inputs(args: Arguments, kwargs: Keywords) -> list[torch.Tensor]:

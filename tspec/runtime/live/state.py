@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ from tspec.runtime.live.entities.parameters import (
     ParameterSubjects,
 )
 from tspec.runtime.live.entities.stages import PipelineStages
-from tspec.runtime.live.evaluate import FUNCTIONS, ExpressionError, evaluate
+from tspec.runtime.live.evaluate import FUNCTIONS, Evaluator, ExpressionError, compiled
 from tspec.runtime.live.instrument.written import WrittenModes
 from tspec.runtime.live.losses.alignments import LOSSES, blank_labels
 from tspec.runtime.live.losses.causality import Causality
@@ -74,7 +74,7 @@ from tspec.runtime.live.samples.held_out import HeldOutSamples
 from tspec.runtime.live.sampling import of_first
 from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
-from tspec.runtime.live.watch import Expression, FieldSpec, TypeTree, WatchSpec
+from tspec.runtime.live.watch import FieldSpec, TypeTree, WatchSpec
 
 MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 """Reads one field, by kind and name, of some subjects.
@@ -153,6 +153,12 @@ class SubjectRegistry:
         self._fields: dict[tuple[str, str], FieldSpec] = {
             (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
         }
+        self._computing: dict[tuple[str, str], Evaluator] = {
+            place: compiled(field.source, itemgetter)
+            for place, field in self._fields.items()
+            if field.source is not None
+        }
+        """The fields that the vocabulary computes from the object."""
 
     def _subject_kinds(
         self, parameters: ParameterSubjects, modules: ModuleSubjects
@@ -260,8 +266,8 @@ class SubjectRegistry:
         """One field of some subjects of a kind. Raises what their objects raise."""
         spec = self._fields.get((kind, name))
         if spec is not None and spec.source is not None:
-            source, type_ = spec.source, spec.type
-            return {s: self._computed(source, type_, thing) for s, thing in things.items()}
+            value = self._computing[kind, name]
+            return {s: self._computed(value, spec.type, thing) for s, thing in things.items()}
         column = None
         if kind in self._columns:
             column = self._columns[kind].column(name, things)
@@ -290,11 +296,10 @@ class SubjectRegistry:
             self._unread(kind, name, f"{type(why).__name__}: {why}")
             return dict.fromkeys(things, Missing.NOT_RECORDED)
 
-    def _computed(self, source: Expression, type_: TypeTree, thing: Any) -> Any:
+    def _computed(self, value: Evaluator, type_: TypeTree, thing: Any) -> Any:
         """A field that the vocabulary computes from the object."""
-        scope = {"self": _itself(thing)}
         try:
-            return convert(evaluate(source, scope.__getitem__, self.functions), type_, self)
+            return convert(value({"self": _itself(thing)}, self.functions), type_, self)
         except (ExpressionError, KeyError):
             return Missing.NOT_RECORDED
 
