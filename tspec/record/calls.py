@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import Any, cast
 
 from tspec.builtin.events import roles_of
@@ -24,15 +26,17 @@ class CallFields:
     """Turns the fields of calls into values of the trace."""
 
     def __init__(self) -> None:
-        self._begun: dict[int, frozenset[str]] = {}
+        self._begun: dict[int, int] = {}
+        """The number of fields that an open call began with. Those of its result come after them."""
         self._unnamed: list[tuple[dict[str, Value], str, UnresolvedRef]] = []
 
     def at_begin(self, call: WatchedCall, source: StateSource) -> dict[str, Value]:
         """Fields that the arguments gave."""
-        self._begun[call.id] = frozenset(call.fields)
-        found = _values(call, call.fields, source)
-        for name, value in call.fields.items():
-            if isinstance(value, UnresolvedRef):
+        fields = call.fields
+        self._begun[call.id] = len(fields)
+        found = _values(call, fields.items(), source)
+        for name, value in fields.items():
+            if value.__class__ is UnresolvedRef:
                 self._unnamed.append((found, name, value))
         return found
 
@@ -44,8 +48,8 @@ class CallFields:
 
     def at_end(self, call: WatchedCall, source: StateSource) -> dict[str, Value]:
         """Fields that came with the result."""
-        begun = self._begun.pop(call.id, frozenset())
-        return _values(call, {k: v for k, v in call.fields.items() if k not in begun}, source)
+        begun = self._begun.pop(call.id, 0)
+        return _values(call, islice(call.fields.items(), begun, None), source)
 
 
 def is_outermost(call: WatchedCall) -> bool:
@@ -60,33 +64,46 @@ def is_outermost(call: WatchedCall) -> bool:
     return True
 
 
-def _is_whole(call: WatchedCall) -> bool:
+@lru_cache(maxsize=4096)
+def _is_whole(event: str, callable: str) -> bool:
     """True if the call's tensors are read in every step: it computes a loss, or its event is
     declared and no frequent inner one.
     """
-    if call.event == call.callable:
-        return call.callable.endswith(LOSSES)
-    return not roles_of(call.event).inner
+    if event == callable:
+        return callable.endswith(LOSSES)
+    return not roles_of(event).inner
 
 
 def _features(call: WatchedCall, source: StateSource) -> tuple[str, ...]:
-    if _is_whole(call) or is_outermost(call):
+    if _is_whole(call.event, call.callable) or is_outermost(call):
         return (*FULL, "name") if roles_of(call.event).tensor_names else FULL
     now = source.context
-    look = call.event == "forward" or call.callable.endswith(".forward")
-    if look and (now.step <= 2 or (now.step % EVERY == 0 and now.phase == "train")):
+    looks = now.step <= 2 or (now.step % EVERY == 0 and now.phase == "train")
+    if looks and (call.event == "forward" or call.callable.endswith(".forward")):
         return INSIDE
     return PLAIN
 
 
-def _values(call: WatchedCall, fields: Mapping[str, Any], source: StateSource) -> dict[str, Value]:
+def _values(
+    call: WatchedCall, fields: Iterable[tuple[str, Any]], source: StateSource
+) -> dict[str, Value]:
     """Values of the trace; all tensors of one edge are read in one go."""
     handles: list[Any] = []
-    found = {name: _value(value, handles) for name, value in fields.items()}
-    if not handles:
-        return found
-    rows = [tensor(row) for row in source.features(handles, _features(call, source))]
-    return {name: _filled(value, rows) for name, value in found.items()}
+    found: dict[str, Any] = {}
+    with_tensors = []
+    for name, value in fields:
+        if value.__class__ in _LEAVES:
+            found[name] = value
+            continue
+        known = len(handles)
+        found[name] = _value(value, handles)
+        if len(handles) > known:
+            with_tensors.append(name)
+    if handles:
+        rows = [tensor(row) for row in source.features(handles, _features(call, source))]
+        for name in with_tensors:
+            found[name] = _filled(found[name], rows)
+    return found
 
 
 class _TensorIndex(int):
@@ -96,10 +113,10 @@ class _TensorIndex(int):
 def _value(value: Any, handles: list[Any]) -> Any:
     kind = type(value)
     if kind in _LEAVES:
-        return value_of(value)
+        return value
     if kind is tuple:
         return tuple([_value(item, handles) for item in value])
-    if kind is frozenset:
+    if kind is frozenset or kind is UnresolvedRef:
         return value_of(value)
     if isinstance(value, Mapping):
         return {str(key): _value(item, handles) for key, item in value.items()}
@@ -107,7 +124,7 @@ def _value(value: Any, handles: list[Any]) -> Any:
     return _TensorIndex(len(handles) - 1)
 
 
-_LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref, UnresolvedRef})
+_LEAVES = frozenset({bool, int, float, str, edges.Missing, edges.Ref})
 
 
 def _filled(value: Any, rows: Sequence[model.Tensor]) -> Value:

@@ -50,6 +50,7 @@ class Instants:
         self._version: Any = None
         self._families = tuple(event.callables[0][:-1] for event in spec.events if event.family)
         self._light = light_events(spec)
+        self._roles: dict[str, EventRoles] = {}
 
     # --- edges ---------------------------------------------------------------------------------------
 
@@ -256,11 +257,14 @@ class Instants:
 
     def _roles_of(self, event: str) -> EventRoles:
         """The roles of an event; the calls of a family or a bare callable change nothing that lasts."""
-        roles = roles_of(event)
-        if roles is not OTHER:
-            return roles
-        bare = event.startswith("torch.") or event.startswith(self._families)
-        return LIGHT if bare or event in self._light else OTHER
+        roles = self._roles.get(event)
+        if roles is None:
+            roles = roles_of(event)
+            bare = event.startswith(("torch.", *self._families))
+            if roles is OTHER and (bare or event in self._light):
+                roles = LIGHT
+            self._roles[event] = roles
+        return roles
 
     def _is_first(self, event: str) -> bool:
         """Count a call that begins. True if it is among the first of its event in this step."""

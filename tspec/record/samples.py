@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 from tspec.runtime.edges import StateSource
@@ -38,10 +39,19 @@ class Samples:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], dict[str, Any]] = {}
         self._known: dict[str, dict[str, None]] = {}
+        self._columns: dict[str, dict[str, dict[str, Any]]] = {}
+        """Kind -> name -> the last column of a field that holds no tensors: most have not changed, and are compared whole."""
 
     def plain(self, source: StateSource, kind: str, names: Sequence[str]) -> Iterator[Sample]:
         """Samples of fields that hold no tensors, where they have changed."""
-        columns = {name: source.fields(kind, name) for name in names}
+        last = self._columns.setdefault(kind, {})
+        columns = {}
+        for name in names:
+            column = source.fields(kind, name)
+            if name not in last or not _alike(last[name], column):
+                columns[name] = last[name] = dict(column)
+        if not columns and not self.has_new(source, kind):
+            return
         for subject in source.subjects(kind):
             fields = {
                 name: column[subject] for name, column in columns.items() if subject in column
@@ -76,22 +86,27 @@ class Samples:
     def has_new(self, source: StateSource, kind: str) -> bool:
         """True if there are subjects of the kind that were never sampled."""
         known = self._known.get(kind, {})
-        return any(subject not in known for subject in source.subjects(kind))
+        return not all(map(known.__contains__, source.subjects(kind)))
 
     def gone(self, source: StateSource, kind: str) -> Iterator[Sample]:
         """Samples of subjects that are no more."""
-        now = set(source.subjects(kind))
-        for subject in [each for each in self._known.get(kind, {}) if each not in now]:
-            del self._known[kind][subject]
-            self._last.pop((kind, subject), None)
+        for subject in self._let_go(source, kind):
             yield Sample(source.seq, source.context, kind, subject, {}, gone=True)
 
     def forget(self, source: StateSource, kind: str) -> None:
         """Let go of subjects that are no more, without a sample: that they end with the step goes without saying."""
+        self._let_go(source, kind)
+
+    def _let_go(self, source: StateSource, kind: str) -> list[str]:
+        """Drop what is known of subjects that are no more, and return their names."""
         now = set(source.subjects(kind))
-        for subject in [each for each in self._known.get(kind, {}) if each not in now]:
+        gone = [each for each in self._known.get(kind, {}) if each not in now]
+        for subject in gone:
             del self._known[kind][subject]
             self._last.pop((kind, subject), None)
+        if gone:
+            self._columns.pop(kind, None)
+        return gone
 
     def one(
         self, source: StateSource, kind: str, subject: str, fields: Mapping[str, Value]
@@ -133,7 +148,14 @@ class Samples:
             yield Sample(source.seq, source.context, kind, subject, changed)
 
 
+def _alike(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """True if two columns have the same values, of the same types."""
+    return a == b and all(map(is_, map(type, a.values()), map(type, map(b.get, a))))
+
+
 def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
     if type(a) is not type(b):
         return False
     both_nan = isinstance(a, float) and a != a and b != b
@@ -145,7 +167,7 @@ def tensor(row: Mapping[str, Any]) -> model.Tensor:
     if len(row) == len(PLAIN):
         return _plain_tensor(tuple(row.items()))
     return model.Tensor(
-        **{name: value for name, value in row.items() if not isinstance(value, Missing)}
+        **{name: value for name, value in row.items() if value.__class__ is not Missing}
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,7 +17,13 @@ class AmbientValues:
         self.annotated: dict[str, Any] = {}
         self._loss: torch.Tensor | None = None
         self._value: Any = Missing.NO_HISTORY
-        self._cuda = torch.cuda.is_available()  # asks the driver each time
+        cuda = torch.cuda.is_available()  # asks the driver each time
+        self._readers: Mapping[str, Callable[[], Any]] = {
+            "loss": self._number,
+            "autocast.enabled": lambda: autocast_device() is not None,
+            "autocast.dtype": _autocast_dtype,
+            "cuda.available": lambda: cuda,
+        }
 
     def loss_is(self, loss: torch.Tensor) -> None:
         """`backward` is about to be called on this tensor. Its number is read when it is asked for."""
@@ -26,18 +33,8 @@ class AmbientValues:
         """The value now; not recorded if the name means nothing here."""
         if name in self.annotated:
             return self.annotated[name]
-        if name == "loss":
-            return self._number()
-        if name == "autocast.enabled":
-            return autocast_device() is not None
-        if name == "autocast.dtype":
-            device = autocast_device()
-            if device is None:
-                return Missing.ABSENT
-            return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
-        if name == "cuda.available":
-            return self._cuda
-        return Missing.NOT_RECORDED
+        read = self._readers.get(name)
+        return Missing.NOT_RECORDED if read is None else read()
 
     def _number(self) -> Any:
         if self._loss is not None:
@@ -52,3 +49,10 @@ def autocast_device() -> str | None:
     if torch.is_autocast_enabled("cuda"):
         return "cuda"
     return "cpu" if torch.is_autocast_enabled("cpu") else None
+
+
+def _autocast_dtype() -> str | Missing:
+    device = autocast_device()
+    if device is None:
+        return Missing.ABSENT
+    return str(torch.get_autocast_dtype(device)).removeprefix("torch.")

@@ -39,6 +39,14 @@ class LiveSource:
         self._context = Context()
         self.first_step: int | None = None
         """The number of the step that opened first in this run; None if none has."""
+        self._of_loop: Mapping[str, Callable[[], Any]] = {
+            "step": lambda: self._context.step,
+            "epoch": lambda: self._context.epoch,
+            "microbatch": lambda: self._context.microbatch,
+            "phase": lambda: self._context.phase,
+            "rank": lambda: self.rank,
+            STEP_OF_RUN: lambda: step_of_run(self._context.step, self.first_step),
+        }
         self._location: Location | None = None
         self._seq = 0
         self._said: set[str] = set()
@@ -82,14 +90,8 @@ class LiveSource:
         """The value of `loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or
         an annotation.
         """
-        of_context = self._context.value(name)
-        if of_context is not None:
-            return of_context
-        if name == STEP_OF_RUN:
-            return step_of_run(self._context.step, self.first_step)
-        if name == "rank":
-            return self.rank
-        return self.known.value(name)
+        read = self._of_loop.get(name)
+        return self.known.value(name) if read is None else read()
 
     @property
     def version(self) -> tuple[int, ...]:
@@ -113,16 +115,21 @@ class LiveSource:
         self, tensors: Sequence[Any], names: tuple[str, ...]
     ) -> Sequence[Mapping[str, Any]]:
         """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
+        if PROCESS.quiet.isolated:  # within an edge
+            return self._features(tensors, names)
         with IsolatedWork(PROCESS.quiet):
-            found = self._features(tensors, names)
-            if "name" in names:
-                for row, tensor in zip(found, tensors, strict=True):
-                    row["name"] = (
-                        tensor if isinstance(tensor, Missing) else self.state.tensor_name(tensor)
-                    )
-            return found
+            return self._features(tensors, names)
 
     def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+        found = self._recorded(tensors, names)
+        if "name" in names:
+            for row, tensor in zip(found, tensors, strict=True):
+                row["name"] = (
+                    tensor if isinstance(tensor, Missing) else self.state.tensor_name(tensor)
+                )
+        return found
+
+    def _recorded(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
         """Features of live tensors; of a snapshot, the features that were recorded in it."""
         if not self.state.messages.seen:
             return self._readable(tensors, names)
