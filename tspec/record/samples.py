@@ -121,6 +121,8 @@ class Samples:
             return last is not value
         if not isinstance(last, model.Tensor) or isinstance(row["digest"], Missing):
             return True
+        if kind == "generator":  # its state is another object each time that it is read
+            return bool(last.digest != row["digest"])
         return bool(last.digest != row["digest"] or last.object != row["object"])
 
     def _changed(
