@@ -160,6 +160,7 @@ LOSSES = (
 )
 AVERAGES = (
     Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),
+    Case("s23_shadow", "never-follows", "evaluated_copies_follow_what_is_trained", 60),
     Case("s4_average_of_weights", "before-update", "averages_are_updated_after_the_weights", 5),
     Case("s4_average_of_weights", "sum", "averages_lie_between", 10),
     Case("s4_average_of_weights", "swapped", "averages_keep_more_than_they_take", 40),

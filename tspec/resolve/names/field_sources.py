@@ -70,6 +70,7 @@ SOURCE_FUNCTIONS = frozenset(
         "doubled",
         "dropped",
         "answers_as_in_training",
+        "held_out_evaluations",
         "known_samples",
         "mode_is_given",
         "is_own_state",

@@ -69,6 +69,7 @@ from tspec.runtime.live.models import ModelRegistry, NamedParameter
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
 from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.samples.evaluations import HeldOutEvaluations
 from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.held_out import HeldOutSamples
 from tspec.runtime.live.sampling import of_first
@@ -132,6 +133,7 @@ class SubjectRegistry:
         self.tokens = TokenHistory()
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
+        self.evaluations = HeldOutEvaluations()
         self.checkpoints = LoadedCheckpoints()
         self.stored = StoredTensors()
         self.generators = GeneratorSubjects()
@@ -228,6 +230,7 @@ class SubjectRegistry:
             "data_differ": DataOfLayers().data_differ,
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
+            "held_out_evaluations": self.evaluations.held_out_evaluations,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
 

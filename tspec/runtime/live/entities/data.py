@@ -53,6 +53,10 @@ class LoaderSubjects:
         known = sorted((self._departed | there).items())
         return {f"{self.numbered.kind}.{number}": (number, one) for number, one in known}
 
+    def number(self, loader: Ref) -> int:
+        """The number of the loader that a reference names."""
+        return int(loader.name.removeprefix(f"{self.numbered.kind}."))
+
     def alive(self) -> Mapping[str, Any]:
         """The loaders that the script still holds."""
         return self.numbered.alive()
@@ -137,6 +141,15 @@ class BatchSubjects:
         self._count += 1
         self._current[name] = FetchedBatch(loader, batch)
         return name
+
+    @property
+    def latest(self) -> tuple[int, Ref] | None:
+        """The number and the loader of the latest batch of this step."""
+        return (
+            None
+            if not self._current
+            else (self._count, self._current[f"batch.{self._count - 1}"].loader)
+        )
 
     def step_opens(self) -> None:
         """Drop the batches of the step before."""

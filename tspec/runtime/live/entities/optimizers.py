@@ -149,6 +149,10 @@ class OptimizerSubjects:
         self.numbered.revive(optimizer)
         self.name_parameters(optimizer)
 
+    def made(self) -> int:
+        """The number of updates of all optimizers that exist."""
+        return self._updates.total()
+
     def update_begins(self, optimizer: Any) -> None:
         """The optimizer makes an update: count it, and name its parameters."""
         self._updates[self.numbered.number(optimizer)] += 1

@@ -46,6 +46,7 @@ class ModuleCallListener(Listener):
             elif has_parameters(module):
                 training = trains(unwrapped(module))
                 self._job.do(Forward(torch.is_grad_enabled(), training, self._job.chunk))
+                self._count_evaluation(module)
             if self._job.staggered:
                 self._job.taken_up(tensors_in((args[1:], kwargs)))
         else:
@@ -54,6 +55,16 @@ class ModuleCallListener(Listener):
         if _is_compiled(module):
             name = type(unwrapped(module)).__name__
             self._job.say(f"{name} is compiled: calls and tensors inside of it are not seen")
+
+    def _count_evaluation(self, module: nn.Module) -> None:
+        """Count a pass without a graph on a batch of a loader, once it is known which are trained on."""
+        state = self._job.state
+        latest = state.batches.latest
+        fed = state.loaders.trained_on
+        if fed and latest is not None and not torch.is_grad_enabled():
+            batch, loader = latest
+            held_out = state.loaders.number(loader) not in fed
+            state.evaluations.answers(module, batch, held_out, state.optimizers.made())
 
     def ended(self, token: Any) -> None:
         """The module returned or raised."""
