@@ -41,6 +41,8 @@ class Translator(nn.Module):
         """Logits `[n, length, words]`."""
         is_padding = source == PADDING
         hidden = ~is_padding if self.bug == "layer-mask" else is_padding
+        if self.bug == "no-mask":
+            hidden = None
         encoded = self.encoder(self.words(source) + self.places, src_key_padding_mask=hidden)
         states, _ = self.reads(self.words(target))
         scores = self.query(states) @ self.key(encoded).transpose(1, 2) / states.shape[-1] ** 0.5
@@ -54,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--bug", choices=["layer-mask", "score-mask", "zero-mask"])
+    parser.add_argument("--bug", choices=["layer-mask", "no-mask", "score-mask", "zero-mask"])
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     draws = torch.Generator().manual_seed(args.seed)

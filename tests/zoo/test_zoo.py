@@ -214,6 +214,7 @@ MODELS = (
     Case("s11_segmenter", "view", "views_do_not_stand_for_transposes", 2),
     Case("s11_segmenter", "no-eval", "batch_norms_leave_held_out_data_alone", 30),
     Case("s14_translator", "layer-mask", "attention_sees_tokens", 2),
+    Case("s14_translator", "no-mask", "attention_does_not_see_padding", 3),
     Case("s14_translator", "score-mask", "attention_sees_tokens", 2),
     Case("s14_translator", "zero-mask", "masks_hide_from_the_softmax", 2),
     Case("s17_two_views", "over-the-batch", "similarities_are_of_unit_vectors", 2),

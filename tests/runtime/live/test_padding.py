@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.losses.padding import PaddingMasks
+from tspec.runtime.live.losses.padding import PaddingMasks, ends_in_padding
 from tspec.runtime.live.losses.tokens import TokenHistory
 
 LENGTHS = torch.tensor([[5], [9], [12], [7]])
@@ -88,3 +88,38 @@ def test_nothing_is_computed_again_under_checkpointing() -> None:
     loss = checkpoint(attend, scores, use_reentrant=False).square().sum()
     assert masks().filled_padding(loss) is None
     assert computed == 1
+
+
+KEY = torch.randn(12, 4, 8)
+"""Keys of `TEXT`, as torch's layers get them: `[length, batch, features]`."""
+
+
+@pytest.mark.parametrize("padding", [1, None])
+def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None:
+    def read() -> PaddingMasks:
+        tokens = TokenHistory()
+        tokens.given(TEXT, padding)
+        return PaddingMasks(tokens)
+
+    split = KEY.transpose(0, 1)[:, None]
+    assert read().layer_sees_padding(KEY, KEY, None, None) is True
+    assert read().layer_sees_padding(KEY, KEY, IS_PADDING, None) is False
+    assert read().layer_sees_padding(KEY[:3], KEY, None, None) is None
+    assert read().layer_sees_padding(KEY[:8], KEY[:8], None, None) is None
+    assert read().sees_padding(split, split, None, False) is True
+    assert read().sees_padding(split, split, None, True) is False
+    assert read().sees_padding(split[:, :, :5], split, None, False) is None
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        torch.arange(48).view(4, 12),
+        torch.cat([torch.arange(40).view(4, 10), torch.zeros(4, 2, dtype=torch.int64)], 1),
+        (torch.arange(12) >= torch.tensor([[3], [5], [6], [9]])).long(),
+        torch.arange(48).view(4, 12) * (torch.arange(12) % 3 > 0),
+    ],
+    ids=["texts", "of-one-length", "segments", "within"],
+)
+def test_tokens_that_end_in_no_padding(tokens: torch.Tensor) -> None:
+    assert not ends_in_padding(tokens, None)

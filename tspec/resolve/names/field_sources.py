@@ -44,6 +44,8 @@ SOURCE_FUNCTIONS = frozenset(
         "shows_padding",
         "hides_tokens",
         "filled_padding",
+        "layer_sees_padding",
+        "sees_padding",
         "blank_labels",
         "sees_later",
         "made_by",

@@ -198,6 +198,8 @@ class SubjectRegistry:
             "sees_later": Causality(self.tokens).sees_later,
             "shows_padding": of_first(MASKS, padding.shows_padding),
             "hides_tokens": of_first(MASKS, padding.hides_tokens),
+            "layer_sees_padding": of_first(MASKS, padding.layer_sees_padding),
+            "sees_padding": of_first(MASKS, padding.sees_padding),
             "filled_padding": of_first(PASSES, padding.filled_padding),
             "blank_labels": of_first(LOSSES, blank_labels),
             "made_by": made_by,

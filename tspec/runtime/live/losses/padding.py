@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -28,6 +28,8 @@ _OTHERS = 5
 """The least number of different tokens that an inverted mask hides. A mask with fewer may separate
 kinds of tokens.
 """
+_OFTEN = 0.05
+"""The least fraction of padding among the tokens of a batch."""
 _SOFTMAXES = ("Softmax", "SafeSoftmax", "LogSoftmax")
 _BEFORE = (KEEPS | RESHAPES) - {"MaskedFill"}
 
@@ -64,6 +66,36 @@ class PaddingMasks:
         masks = _filled(losses) if self._tokens.inputs else ()
         return _any(seen for mask in masks for seen in self._compared(mask))
 
+    @torch.no_grad()
+    def layer_sees_padding(
+        self, query: Any, key: Any, key_padding_mask: Any, attn_mask: Any
+    ) -> bool | None:
+        """True if self-attention without any mask gets a key for each token of sequences that end,
+        or begin, in padding.
+
+        Keys are `[length, batch, features]`. None if no such tokens have their shape.
+        """
+        if query is not key or not _is_plain(key) or key.dim() != 3:
+            return None
+        free = key_padding_mask is None and attn_mask is None
+        return self._sees_padding(key.transpose(0, 1).shape[:2], free)
+
+    @torch.no_grad()
+    def sees_padding(self, query: Any, key: Any, attn_mask: Any, is_causal: Any) -> bool | None:
+        """The same of fused attention, whose keys are `[batch, …, length, features]`."""
+        if not _is_plain(key) or key.dim() < 3 or query.shape[-2] != key.shape[-2]:
+            return None
+        free = attn_mask is None and not is_causal
+        return self._sees_padding((key.shape[0], key.shape[-2]), free)
+
+    def _sees_padding(self, keys: Sequence[int], free: bool) -> bool | None:
+        padded = any(
+            tuple(sequences.shape) == tuple(keys) and ends_in_padding(sequences, padding)
+            for tokens, padding in self._tokens.padded
+            for sequences in (tokens, tokens.t())
+        )
+        return free if padded else None
+
     def _of_call(self, mask: Any, *, shown: bool) -> bool | None:
         if not _is_plain(mask):
             return None
@@ -84,6 +116,30 @@ class PaddingMasks:
             for sequences in (tokens, tokens.t()):
                 if sequences.shape == keys.shape and sequences.device == keys.device:
                     yield _shows_one_token(keys, sequences)
+
+
+def ends_in_padding(tokens: torch.Tensor, padding: int | None) -> bool:
+    """True if padding lies at one end only of the sequences `[batch, length]`, which differ in
+    length.
+
+    If no row of the table is known to be that of padding, it is the most frequent last token, or the
+    most frequent first one.
+    """
+    if padding is not None:
+        return _lies_at_one_end(tokens, tokens == padding)
+    if len(torch.unique(tokens)) <= _OTHERS:
+        return False
+    return any(_lies_at_one_end(tokens, tokens == tokens[:, end].mode().values) for end in (-1, 0))
+
+
+def _lies_at_one_end(tokens: torch.Tensor, is_padding: torch.Tensor) -> bool:
+    lengths = (~is_padding).sum(1)
+    places = torch.arange(tokens.shape[1], device=tokens.device)
+    at_end = places >= lengths[:, None]
+    at_start = places < tokens.shape[1] - lengths[:, None]
+    at_one = torch.equal(is_padding, at_end) or torch.equal(is_padding, at_start)
+    often = is_padding.double().mean() >= _OFTEN
+    return bool(at_one and often and lengths.min() != lengths.max() and lengths.min() > 0)
 
 
 def _any(found: Iterable[bool]) -> bool | None:

@@ -41,6 +41,11 @@ class TokenHistory:
         """The tokens of each call, `[batch, length]` or `[length, batch]`, the oldest first."""
         return tuple(self._inputs)
 
+    @property
+    def padded(self) -> tuple[tuple[torch.Tensor, int | None], ...]:
+        """The tokens of each call, and the row of its table for padding, if it has one."""
+        return tuple(zip(self._inputs, self._paddings, strict=True))
+
     def given(self, tokens: torch.Tensor, padding: int | None = None) -> None:
         """An embedding is given sequences, `[batch, length]` or `[length, batch]`; the table may have a row for padding."""
         plain = type(tokens) is torch.Tensor and not tokens.is_floating_point()

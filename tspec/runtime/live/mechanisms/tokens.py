@@ -10,7 +10,15 @@ from tspec.runtime.live.watched import Listener, Role
 
 EMBEDDING = "torch.nn.functional.embedding"
 BACKWARD = "torch.autograd.backward"
-READERS = ("tokens_ahead", "counted_padding", "shows_padding", "hides_tokens", "filled_padding")
+READERS = (
+    "tokens_ahead",
+    "counted_padding",
+    "shows_padding",
+    "hides_tokens",
+    "filled_padding",
+    "layer_sees_padding",
+    "sees_padding",
+)
 """The field functions that read the state which this mechanism collects."""
 
 
