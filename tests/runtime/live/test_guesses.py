@@ -13,16 +13,16 @@ VALUES = torch.linspace(0, 1, 64)
 
 def classes(guesses: Guesses, logits: Tensor, labels: Tensor = LABELS) -> int:
     loss = F.cross_entropy(logits, labels)
-    return guesses.unbeaten_classes(logits, labels, loss, None, -100)
+    return guesses.unbeaten_classes(logits, labels, loss, None, -100, "mean")
 
 
 def logits(guesses: Guesses, given: Tensor, labels: Tensor = VALUES) -> int:
     loss = F.binary_cross_entropy_with_logits(given, labels)
-    return guesses.unbeaten_logits(given, labels, loss, None, None)
+    return guesses.unbeaten_logits(given, labels, loss, None, None, "mean")
 
 
 def squares(guesses: Guesses, given: Tensor, values: Tensor = VALUES) -> int:
-    return guesses.unbeaten_squares(given, values, F.mse_loss(given, values), None)
+    return guesses.unbeaten_squares(given, values, F.mse_loss(given, values), None, "mean")
 
 
 CONSTANT = {
@@ -57,7 +57,7 @@ def test_losses_that_no_constant_answer_fits_are_not_read() -> None:
     assert {classes(guesses, evaluated) for _ in range(EVERY)} == {0}
     weighted, loss = torch.zeros(64, requires_grad=True), torch.ones((), requires_grad=True)
     for _ in range(EVERY):
-        assert guesses.unbeaten_squares(weighted, VALUES, loss, torch.ones(64)) == 0
+        assert guesses.unbeaten_squares(weighted, VALUES, loss, torch.ones(64), "mean") == 0
 
 
 def test_answers_of_other_shapes_are_counted_separately() -> None:
@@ -69,3 +69,23 @@ def test_answers_of_other_shapes_are_counted_separately() -> None:
     for _ in range(EVERY):
         found = classes(guesses, INFORMED[classes].requires_grad_())
     assert found == 1
+
+
+def test_labels_count_with_the_weights_of_their_classes_and_sums_are_not_read() -> None:
+    weight = torch.tensor([10.0, 1.0, 1.0, 1.0])
+    best = (weight / weight.sum()).log().expand(64, 4).clone().requires_grad_()
+    loss = F.cross_entropy(best, LABELS, weight)
+    better = (best.detach() + 0.2 * F.one_hot(LABELS)).requires_grad_()
+    less = F.cross_entropy(better, LABELS, weight)
+    guesses = Guesses()
+
+    def last(given: Tensor, loss: Tensor, reduction: str) -> int:
+        found = [
+            guesses.unbeaten_classes(given, LABELS, loss, weight, -100, reduction)
+            for _ in range(EVERY)
+        ]
+        return found[-1]
+
+    assert last(best, loss, "mean") == 1
+    assert last(best, 64 * loss, "sum") == 1
+    assert last(better, less, "mean") == 0

@@ -56,32 +56,36 @@ class Guesses:
         }
 
     def unbeaten_classes(
-        self, input: Any, target: Any, loss: Any, weight: Any, ignore_index: int
+        self, input: Any, target: Any, loss: Any, weight: Any, ignore_index: int, reduction: str
     ) -> int:
-        """Counts cross entropies in a row that are not below the entropy of the labels.
+        """Counts cross entropies in a row that are not below the entropy of the labels, each label
+        counted with the weight of its class.
 
         This and the other functions return the largest count of all kinds and shapes.
         """
-        series = self._read("classes", input, target, loss, weight)
+        series = self._read("classes", input, target, loss, None, reduction)
         if series is not None and not target.is_floating_point():
-            counts = torch.unique(target[target != ignore_index], return_counts=True)[1].double()
+            labels, counts = torch.unique(target[target != ignore_index], return_counts=True)
             if len(counts) <= MOST and counts.sum() >= 2 * len(counts):
-                series.take(loss, _entropy(counts / counts.sum()))
+                counted = counts.double() if weight is None else counts * weight[labels].double()
+                series.take(loss, _entropy(counted / counted.sum()))
         return self._longest()
 
     def unbeaten_logits(
-        self, input: Any, target: Any, loss: Any, weight: Any, pos_weight: Any
+        self, input: Any, target: Any, loss: Any, weight: Any, pos_weight: Any, reduction: str
     ) -> int:
         """The same of the entropy of one probability for all elements."""
-        series = self._read("logits", input, target, loss, weight)
+        series = self._read("logits", input, target, loss, weight, reduction)
         if series is not None and pos_weight is None:
             mean = target.double().mean()
             series.take(loss, _entropy(torch.stack((mean, 1 - mean))))
         return self._longest()
 
-    def unbeaten_squares(self, input: Any, target: Any, loss: Any, weight: Any) -> int:
+    def unbeaten_squares(
+        self, input: Any, target: Any, loss: Any, weight: Any, reduction: str
+    ) -> int:
         """The same of squared errors and the variance of the targets."""
-        series = self._read("squares", input, target, loss, weight)
+        series = self._read("squares", input, target, loss, weight, reduction)
         if series is not None:
             series.take(loss, float(target.double().var(correction=0)))
         return self._longest()
@@ -89,9 +93,11 @@ class Guesses:
     def _longest(self) -> int:
         return max((each.unbeaten for each in self._series.values()), default=0)
 
-    def _read(self, kind: str, input: Any, target: Any, loss: Any, weight: Any) -> _Series | None:
+    def _read(
+        self, kind: str, input: Any, target: Any, loss: Any, weight: Any, reduction: str
+    ) -> _Series | None:
         """The series of a loss that is read now; None of others."""
-        if weight is not None or not getattr(loss, "requires_grad", False) or loss.numel() != 1:
+        if weight is not None or not getattr(loss, "requires_grad", False) or reduction != "mean":
             return None
         if type(target) is not torch.Tensor or target.numel() < LEAST or target.requires_grad:
             return None
