@@ -50,13 +50,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--bug", choices=["never-follows"])
+    parser.add_argument("--bug", choices=["never-follows", "raw-evaluation"])
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     digits = load_digits()
     images = torch.tensor(digits.data, dtype=torch.float32) / 16
     data = TensorDataset(images, torch.tensor(digits.target))
     train, held_out = torch.utils.data.random_split(data, [1400, 397])
+    if args.bug == "raw-evaluation":
+        raw = TensorDataset(16 * images, data.tensors[1])
+        held_out = torch.utils.data.Subset(raw, held_out.indices)
     trainer = Trainer(
         DataLoader(train, batch_size=70, shuffle=True), DataLoader(held_out, batch_size=128)
     )

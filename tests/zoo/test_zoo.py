@@ -211,6 +211,7 @@ MODELS = (
     Case("s10_patches", "reshape", "views_do_not_stand_for_transposes", 2),
     Case("s10_patches", "plain-places", "loose_parameters_are_trained", 3),
     Case("s19_tissue", "no-eval", "held_out_tensors_are_evaluated_in_evaluation_mode", 20),
+    Case("s23_shadow", "raw-evaluation", "evaluation_inputs_have_the_scale_of_training", 40),
     Case("s11_segmenter", "view", "views_do_not_stand_for_transposes", 2),
     Case("s11_segmenter", "no-eval", "batch_norms_leave_held_out_data_alone", 30),
     Case("s14_translator", "layer-mask", "attention_sees_tokens", 2),

@@ -74,6 +74,7 @@ SOURCE_FUNCTIONS = frozenset(
         "answers_as_in_training",
         "held_out_evaluations",
         "known_samples",
+        "scale_of_inputs",
         "mode_is_given",
         "is_own_state",
         "not_loaded",

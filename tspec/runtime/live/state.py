@@ -72,6 +72,7 @@ from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.samples.evaluations import HeldOutEvaluations
 from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.held_out import HeldOutSamples
+from tspec.runtime.live.samples.scales import InputScales
 from tspec.runtime.live.sampling import of_first
 from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
@@ -233,6 +234,7 @@ class SubjectRegistry:
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
+            "scale_of_inputs": InputScales(self.models.is_root).scale_of_inputs,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
 
