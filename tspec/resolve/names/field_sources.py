@@ -75,6 +75,7 @@ SOURCE_FUNCTIONS = frozenset(
         "held_out_evaluations",
         "known_samples",
         "scale_of_inputs",
+        "leaked_targets",
         "mode_is_given",
         "is_own_state",
         "not_loaded",

@@ -72,6 +72,7 @@ from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.samples.evaluations import HeldOutEvaluations
 from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.held_out import HeldOutSamples
+from tspec.runtime.live.samples.leaks import LeakedTargets
 from tspec.runtime.live.samples.scales import InputScales
 from tspec.runtime.live.sampling import of_first
 from tspec.runtime.live.updates.history import UpdateHistory
@@ -134,6 +135,7 @@ class SubjectRegistry:
         self.tokens = TokenHistory()
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
+        self.leaks = LeakedTargets()
         self.evaluations = HeldOutEvaluations()
         self.checkpoints = LoadedCheckpoints()
         self.stored = StoredTensors()
@@ -234,6 +236,7 @@ class SubjectRegistry:
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
+            "leaked_targets": self.leaks.leaked_targets,
             "scale_of_inputs": InputScales(self.models.is_root).scale_of_inputs,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
