@@ -37,9 +37,12 @@ def main(seed: int, epochs: int, bug: str | None) -> None:
         model[3] = nn.Linear(64, 10)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * 15)
     train, held_out = loaders(40)
+    bare = optimizer
     model, optimizer, train, held_out, schedule = accelerator.prepare(
         model, optimizer, train, held_out, schedule
     )
+    if bug == "not-prepared":
+        optimizer = bare
     for epoch in range(epochs):
         model.train()
         for x, y in train:

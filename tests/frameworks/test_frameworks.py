@@ -44,6 +44,7 @@ MISTAKES = (
     Case("trainer", "stale-schedule", "schedules_belong_to_an_optimizer_that_updates"),
     Case("accelerated", "no-eval", "dropout_is_off_in_evaluation"),
     Case("accelerated", "no-zero-grad", "gradients_are_cleared"),
+    Case("accelerated", "not-prepared", "prepared_optimizers_accumulate"),
     Case("accelerated", "late-head", "optimizers_hold_parameters_of_a_model"),
     Case(
         "accelerated",

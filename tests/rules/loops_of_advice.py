@@ -140,6 +140,8 @@ class BatchNormSeesEnoughSamples(Advised):
 class BatchesLieWhereLayersExpectThem(Advised):
     """Reads a picture row by row."""
 
+    pack = "essentials"
+
     def build(self):
         def through(model, x):
             return model.last(model.rows(x.view(-1, 8, 8))[0][:, -1])
@@ -552,6 +554,8 @@ class Cached(torch.utils.data.Dataset):
 
 
 class ReadingLeavesSamplesAlone(Advised):
+    pack = "essentials"
+
     def make_loader(self):
         return torch.utils.data.DataLoader(Cached(self.faulty), batch_size=16, shuffle=True)
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.rules import loops, loops_of_advice
+from tests.rules import loops, loops_of_advice, loops_of_samples
 
 
 def variants(module):
@@ -20,7 +20,7 @@ def variants(module):
     return found
 
 
-VARIANTS = variants(loops) | variants(loops_of_advice)
+VARIANTS = variants(loops) | variants(loops_of_advice) | variants(loops_of_samples)
 ONLY_LIVE = {
     "token_ids_are_in_the_vocabulary", "averages_lie_between",
     "averages_keep_more_than_they_take", "layers_are_given_data_of_each_sample",
@@ -45,6 +45,8 @@ ELSEWHERE = {
     "parts_are_scaled_alike", "shards_are_scaled_alike",
     # what needs an engine that sets up: the zoo
     "set_up_leaves_attributes_alone",
+    # what needs Accelerate: tests/frameworks
+    "prepared_optimizers_accumulate",
 }  # fmt: skip
 
 

@@ -1,0 +1,132 @@
+"""A small training loop for each fault in what models are given and evaluated on, as those of `loops.py`."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tests.rules.loops import DIGITS, Continues, Loop
+from tests.rules.loops_of_advice import Advised, Module
+
+
+class Validated(Loop):
+    """Evaluates after every fourth update, on a loader of its own."""
+
+    steps = 18
+    held_out = range(1700, 1780)
+
+    def make_loader(self) -> torch.utils.data.DataLoader:
+        self.validation = torch.utils.data.DataLoader(
+            torch.utils.data.Subset(DIGITS, self.held_out), batch_size=40
+        )
+        read = torch.utils.data.Subset(DIGITS, range(128))
+        return torch.utils.data.DataLoader(read, batch_size=32, shuffle=True)
+
+    def after_update(self) -> None:
+        if self.step % 4 == 0:
+            self.evaluate()
+
+    @torch.no_grad()
+    def evaluate(self) -> None:
+        evaluated = self.evaluated().eval()
+        for images, _ in self.validation:
+            evaluated(self.normalised(images))
+
+    def evaluated(self) -> nn.Module:
+        """The model that is evaluated."""
+        return self.model
+
+    def normalised(self, images: torch.Tensor) -> torch.Tensor:
+        """What an evaluation gives to the model."""
+        return images
+
+
+class EvaluatedCopiesFollowWhatIsTrained(Validated):
+    def prepared(self):
+        self.average = copy.deepcopy(self.model)
+
+    def evaluated(self):
+        return self.average
+
+    @torch.no_grad()
+    def after_update(self):
+        if not self.faulty:
+            for slow, fast in zip(self.average.parameters(), self.model.parameters(), strict=True):
+                slow.lerp_(fast, 0.1)
+        super().after_update()
+
+
+class EvaluationInputsHaveTheScaleOfTraining(Validated):
+    def normalised(self, images):
+        return 16 * images if self.faulty else images
+
+
+class ValidationsHaveNewSamples(Validated):
+    pack = "advice"
+
+    def __init__(self, faulty):
+        super().__init__(faulty)
+        self.held_out = range(80) if faulty else range(1700, 1780)
+
+
+class EqualTablesAreTied(Continues):
+    """A model of pixels, whose output layer is its table."""
+
+    def build(self):
+        def through(model, tokens):
+            return model.last(model.mix(model.table(tokens)).tanh())
+
+        layers = {
+            "table": nn.Embedding(17, 16),
+            "mix": nn.Linear(16, 16),
+            "last": nn.Linear(16, 17, bias=False),
+        }
+        model = Module(through, **layers)
+        weight = model.table.weight
+        model.last.weight = nn.Parameter(weight.detach().clone()) if self.faulty else weight
+        return model
+
+
+class AttentionDoesNotSeePadding(Loop):
+    """Pixels of digits as texts of several lengths."""
+
+    def build(self):
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        return nn.ModuleDict(
+            {"table": nn.Embedding(18, 16), "layer": self.layer, "last": nn.Linear(16, 10)}
+        )
+
+    def forward(self, images):
+        pixels = (16 * images[:, 20:44]).long() + 1
+        lengths = torch.arange(len(images)) % 12 + 12
+        is_padding = torch.arange(24) >= lengths[:, None]
+        tokens = pixels.masked_fill(is_padding, 0)
+        mask = None if self.faulty else is_padding
+        states = self.model["layer"](self.model["table"](tokens), src_key_padding_mask=mask)
+        return self.model["last"](states[:, 0])
+
+
+class ClippingLimitsAllGradients(Advised):
+    def before_update(self):
+        clipped = self.model[-1] if self.faulty else self.model
+        nn.utils.clip_grad_norm_(clipped.parameters(), 0.01)
+
+
+class TargetsAreNotAmongTheInputs(Advised):
+    """The mean of a picture is predicted, and given as its first pixel."""
+
+    def forward(self, images):
+        self.wanted = images.mean(1)
+        given = images.clone()
+        if self.faulty:
+            given[:, 0] = self.wanted
+        return self.model(given)[:, 0]
+
+    def loss(self, output, labels):
+        return F.mse_loss(output, self.wanted)
+
+
+BASES = (Loop, Advised, Continues, Validated)
