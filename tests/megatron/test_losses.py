@@ -14,16 +14,27 @@ LOST = str(Path(__file__).with_name("lost.py"))
 RULE = "loss_without_backward_is_finite"
 
 
-def found_in(script: str, layout: str, report: Path) -> list[tuple[int, list[int]]]:
-    """Step and ranks of the findings of the rule in a job of three steps."""
-    run = ("-m", "tspec", "run", "specs/health", "--report", str(report), "--")
-    ended = done(*run, script, f"{layout},steps=3")
-    said = ended.stdout + ended.stderr
-    assert ended.returncode in (0, 1) and "internal error" not in said and "decided" in said, said
+def spoilt(report: Path) -> list[tuple[int, list[int]]]:
+    """Step and ranks of the findings of the rule."""
     found = json.loads(report.read_text())
     # Gradients and states are not finite either: findings of one step are folded.
     found += [one for each in found for one in each.get("consequences", ())]
     return [(one["step"], one["ranks"]) for one in found if one["rule"].endswith(RULE)]
+
+
+def found_in(script: str, layout: str, folder: Path) -> list[tuple[int, list[int]]]:
+    """The findings of the rule in a job of three steps, the same in its recording."""
+    folder.mkdir()
+    trace, live, later = folder / "trace", folder / "live.json", folder / "later.json"
+    run = ("-m", "tspec", "run", "specs/health", "--record", str(trace), "--report", str(live))
+    check = ("-m", "tspec", "check", "specs/health", "--trace", str(trace), "--report", str(later))
+    for command in ((*run, "--", script, f"{layout},steps=3"), check):
+        ended = done(*command)
+        said = ended.stdout + ended.stderr
+        assert ended.returncode in (0, 1) and "internal error" not in said, said
+    found = spoilt(live)
+    assert spoilt(later) == found
+    return found
 
 
 @pytest.mark.gloo
@@ -31,6 +42,5 @@ def found_in(script: str, layout: str, report: Path) -> list[tuple[int, list[int
     ("layout", "rank"), [("bf16", 0), pytest.param("pp=2", 1, marks=pytest.mark.slow)]
 )
 def test_a_loss_that_is_not_finite_is_found(layout: str, rank: int, tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    assert found_in(LOST, layout, report) == [(3, [rank])]
-    assert found_in(TRAIN, layout, report) == []
+    assert found_in(LOST, layout, tmp_path / "lost") == [(3, [rank])]
+    assert found_in(TRAIN, layout, tmp_path / "sound") == []

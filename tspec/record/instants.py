@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tspec.builtin.events import LIGHT, OTHER, EventRoles, roles_of
 from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
-from tspec.runtime.edges import StateSource, WatchedCall
+from tspec.runtime.edges import Missing, StateSource, WatchedCall
 from tspec.runtime.instant import PASSING
 from tspec.runtime.live.watch import WatchSpec
 from tspec.trace.model import Sample, Value
@@ -120,9 +120,13 @@ class Instants:
         yield from self._plain_of(source, "module", ("training",))
 
     def _after_backward(self, source: StateSource) -> Iterator[Sample]:
-        loss = value_of(source.ambient("loss"))
-        yield from self._samples.one(source, "context", "", {"loss": loss})
+        yield from self._loss(source)
         yield from self._gradients(source)
+
+    def _loss(self, source: StateSource) -> Iterable[Sample]:
+        """The latest loss."""
+        loss = value_of(source.ambient("loss"))
+        return self._samples.one(source, "context", "", {"loss": loss})
 
     def _gradients(self, source: StateSource) -> Iterator[Sample]:
         return self._tensors_of(source, "parameter", ("grad", "main_grad"))
@@ -138,6 +142,8 @@ class Instants:
             self._samples.forget(source, kind)
         if span == "epoch":
             yield from self._plain_of(source, "module")
+        if source.ambient("loss") is not Missing.NO_HISTORY:
+            yield from self._loss(source)  # of a backward pass that is no call of `backward`
         yield from self._groups(source)
         yield from self._structure(source)
         yield from self._tensors_of(source, "parameter", ("data", "main"))
