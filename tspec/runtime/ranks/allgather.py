@@ -21,7 +21,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from tspec.runtime.ranks.packets import Packet
 from tspec.runtime.ranks.transport import Transport
@@ -130,7 +130,7 @@ class AllGather:
         """Give a packet to all ranks, in this rank's next round. Raises RankLost."""
         self.pending.append(packet)
         if len(self.pending) > QUEUE:
-            self._break("a rank tells nothing")
+            self.lose("a rank tells nothing")
         if self._carrier is not None:
             self._carrier.give(packet)
 
@@ -140,7 +140,7 @@ class AllGather:
             return None
         found = self._carrier.take(patience)
         if isinstance(found, str):
-            self._break(found)
+            self.lose(found)
         elif found is not None:
             count, given = found
             del self.pending[:count]
@@ -175,7 +175,8 @@ class AllGather:
         if self._carrier is not None:
             self._carrier.close()
 
-    def _break(self, why: str) -> None:
+    def lose(self, why: str) -> NoReturn:
+        """Some rank is lost: no later wait is for it. Raises RankLost."""
         first = why.splitlines()[0] if why else "unknown"
         # Gloo's message begins with a place in its own source, and ends with advice.
         self.broken = first.rpartition("cc:")[2].partition("] ")[2].partition(". ")[0] or first

@@ -5,7 +5,8 @@
   they receive the tensor that opens it; that is the same step on all of them.
 - `INDEPENDENT`: a rank never waits, and processes the packets of the others when they arrive.
 
-Every wait is bounded. A wait that times out weakens the policy, so it is not repeated.
+Every wait is bounded. A wait that times out weakens the policy, so it is not repeated. Waits for steps that
+time out take one timeout together, and so does the end: a rank that did not end is not waited for again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from tspec.runtime.ranks.allgather import AllGather, RankLost, Round
+from tspec.runtime.ranks.allgather import AllGather, Round
 from tspec.runtime.ranks.packets import Packet
 
 LOCKSTEP, STAGGERED, INDEPENDENT = 0, 1, 2
@@ -33,6 +34,8 @@ class SyncPolicy:
         self._openings = 0
         self._updates = True
         """Ranks come to their updates together."""
+        self._in_vain = 0.0
+        """Seconds of the waits for steps that timed out."""
 
     def step_opens(self, packet: Packet, staggered: bool) -> Iterator[Round]:
         """Give a packet where a step opens; yields the rounds that are over by now. Raises RankLost."""
@@ -40,7 +43,7 @@ class SyncPolicy:
             self.at_least(STAGGERED)
         self._openings += 1
         if self.mode == STAGGERED and self._openings > 1:
-            yield from self._all(self.allgather.timeout, INDEPENDENT)
+            yield from self._all(self._left, INDEPENDENT)
             self.allgather.give(packet)
             return
         self.allgather.give(packet)
@@ -56,7 +59,7 @@ class SyncPolicy:
             while (found := self.allgather.collect(0.0)) is not None:
                 yield found
         elif self.mode == STAGGERED and self._under_way:
-            yield from self._all(self.allgather.timeout, INDEPENDENT)
+            yield from self._all(self._left, INDEPENDENT)
 
     def before_update(self, packet: Packet) -> Iterator[Round]:
         """Give a packet before an update and wait for all ranks, as long as they come. Raises RankLost."""
@@ -73,7 +76,7 @@ class SyncPolicy:
             yield from self._rounds(patience, lambda: self.allgather.busy)
             if self.allgather.busy:
                 here = self.allgather.connected
-                raise RankLost("it did not end" if here else "no rules are checked on it")
+                self.allgather.lose("it did not end" if here else "no rules are checked on it")
             packet = more
 
     def at_least(self, mode: int) -> None:
@@ -91,11 +94,17 @@ class SyncPolicy:
             self._updates = False
             self._say("ranks do not come to an update together: it is not left out on all of them")
             return
+        self._in_vain += patience
         if not self.allgather.connected:
             otherwise = INDEPENDENT  # some rank is not checked, or comes very late
         self.at_least(otherwise)
         if otherwise == INDEPENDENT:
             self._say("ranks make their steps apart: actions are taken when the others' are known")
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left for waits for steps: all that time out take one timeout together."""
+        return max(0.0, self.allgather.timeout - self._in_vain)
 
     @property
     def _under_way(self) -> bool:
