@@ -29,6 +29,7 @@ BUGS = (
     "moments_left_out_on_one_rank",
     "piece_of_another_rank",
     "layer_left_out",
+    "layer_removed",
     "main_copy_left_out",
     "stale_weights",
     "streams_of_another_rank",
@@ -182,7 +183,9 @@ def load_models(job: Job, state: dict[str, Any], bug: str | None) -> None:
         given = state[key]
         if bug == "layer_left_out":
             given = {name.replace("layers.1.", "layer.1."): each for name, each in given.items()}
-        model.load_state_dict(given, strict=bug != "layer_left_out")
+        if bug == "layer_removed":
+            given = {name: each for name, each in given.items() if "layers.1." not in name}
+        model.load_state_dict(given, strict=bug not in ("layer_left_out", "layer_removed"))
 
 
 def work(rank: int, method: str, args: argparse.Namespace) -> None:

@@ -37,6 +37,9 @@ FAULTS = {
     "tp=2 files layer_left_out": Found(
         "loading_leaves_nothing_out", 0, (0, 1), "load_state_dict #0"
     ),
+    "tp=2 files layer_removed": Found(
+        "parameters_with_loaded_moments_are_loaded", 0, (0, 1), "load_optimizer #0"
+    ),
     "dp=2,zero,bf16 shards main_copy_left_out": Found(
         "first_update_begins_at_the_model_copy", 1, (0, 1), "decoder.final_layernorm.bias"
     ),

@@ -1536,6 +1536,22 @@ class LoadingLeavesNothingOut(Loop):
         self.model.load_state_dict(saved, strict=False)
 
 
+class ParametersWithLoadedMomentsAreLoaded(Loop):
+    """Loads a model without its last layer, to train that anew: the optimizer begins anew with it, if it is sound."""
+
+    pack = "checkpoints"
+
+    def prepared(self):
+        model = self.build()
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        model(DIGITS.images[:2]).square().mean().backward()
+        optimizer.step()
+        kept = {name: each for name, each in model.state_dict().items() if name[0] != "3"}
+        self.model.load_state_dict(kept, strict=False)
+        if self.faulty:
+            self.optimizer.load_state_dict(optimizer.state_dict())
+
+
 class LoadingKeepsTheParameters(Loop):
     pack = "checkpoints"
 

@@ -79,6 +79,7 @@ SOURCE_FUNCTIONS = frozenset(
         "mode_is_given",
         "is_own_state",
         "not_loaded",
+        "values_left_out",
         "lost_updates",
         "restarted",
         "goes_on_from",

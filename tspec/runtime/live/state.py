@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from tspec.runtime.edges import Missing, Ref
+from tspec.runtime.live.checkpoints.left_out import LeftOutParameters
 from tspec.runtime.live.checkpoints.resumed import LoadedCheckpoints
 from tspec.runtime.live.checkpoints.saved import (
     SavedModel,
@@ -139,6 +140,7 @@ class SubjectRegistry:
         self.evaluations = HeldOutEvaluations()
         self.checkpoints = LoadedCheckpoints()
         self.stored = StoredTensors()
+        self.left_out = LeftOutParameters()
         self.generators = GeneratorSubjects()
         self.more_columns: list[MoreColumns] = []
         """Column readers of adapters, for fields of their framework."""
@@ -223,6 +225,7 @@ class SubjectRegistry:
             "moving_weights": of_first(PASSES, moving_weights),
             "is_own_state": is_own_state,
             "not_loaded": not_loaded,
+            "values_left_out": self.left_out.values_left_out,
             "lost_updates": self.checkpoints.lost_updates,
             "written_to": written_to,
             "restarted": lambda saved, file: self.checkpoints.restarted(

@@ -66,13 +66,18 @@ def not_loaded(
     that it was taken from. A dict without `_metadata` was made by the script. A removal is
     deliberate only if the module has all remaining names.
     """
-    lacking, own = frozenset(missing), dict(state_of(module))
-    loaded = {id(tensor) for name, tensor in own.items() if name not in lacking}
-    left = [name for name in missing if name not in own or id(own[name]) not in loaded]
+    left = without_loaded(module, missing)
     if unexpected:
         return left
     was_of = getattr(state, "_metadata", None)
     return [] if was_of is None else [n for n in left if n.rpartition(".")[0] not in was_of]
+
+
+def without_loaded(module: nn.Module, missing: Sequence[str]) -> list[str]:
+    """The missing names of a module's state, without tensors that were loaded under another name."""
+    lacking, own = frozenset(missing), dict(state_of(module))
+    loaded = {id(tensor) for name, tensor in own.items() if name not in lacking}
+    return [name for name in missing if name not in own or id(own[name]) not in loaded]
 
 
 def written_to(file: Any) -> str | None:

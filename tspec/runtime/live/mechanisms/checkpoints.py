@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.checkpoints.kept_weights import KeptWeights
+from tspec.runtime.live.checkpoints.left_out import LeftOutParameters
 from tspec.runtime.live.checkpoints.resumed import LoadedCheckpoints
 from tspec.runtime.live.checkpoints.stored import StoredTensors
 from tspec.runtime.live.followed import FollowedJob
@@ -68,6 +69,21 @@ class StoredListener(Listener):
             self._stored.loaded(args[0], state)
 
 
+class LeftOutListener(Listener):
+    """Remembers which parameters a state dict lacked."""
+
+    def __init__(self, left_out: LeftOutParameters) -> None:
+        self._left_out = left_out
+
+    def returned(
+        self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+    ) -> None:
+        """A module has loaded a state dict. Some classes return nothing."""
+        missing = getattr(result, "missing_keys", None)
+        if missing is not None:
+            self._left_out.loaded(args[0], missing)
+
+
 class UnscalesListener(Listener):
     """Remembers the scale with which a loss scaler begins."""
 
@@ -112,6 +128,8 @@ def install(job: FollowedJob) -> None:
     watch = job.functions.watch_path
     if job.spec.computes("missing_keys"):
         watch(Role("stored", StoredListener(job.state.stored), path=LOAD))
+    if job.spec.computes("values_left_out"):
+        watch(Role("left out", LeftOutListener(job.state.left_out), path=LOAD))
     if not any(map(job.spec.computes, READERS)):
         return
     known = job.state.checkpoints
