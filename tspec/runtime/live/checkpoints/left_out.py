@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.checkpoints.saved import without_loaded
+from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.modules import state_of
 from tspec.runtime.live.identity import IdentityMap, IdentitySet
 
