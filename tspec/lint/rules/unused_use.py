@@ -42,8 +42,15 @@ def _is_read(use: UseLine, read: set[str], file: Outline, checked: CheckedProgra
     elsewhere = {name for other in others for name in visible(other, checked.by_module)}
     brought = visible(target, checked.by_module) - elsewhere | {target.name}
     modules = [checked.by_module[name] for name in brought if name in checked.by_module]
-    declared = [each for module in modules for each in module.declarations]
-    return any(each.extends or read & each.declares for each in declared)
+    return any(_extends_another(module) for module in modules) or any(
+        read & each.declares for module in modules for each in module.declarations
+    )
+
+
+def _extends_another(module: Outline) -> bool:
+    """True if the module extends what another module declares."""
+    own = {each.name.text for each in module.declarations if not each.extends}
+    return any(each.extends and each.name.text not in own for each in module.declarations)
 
 
 def _line(file: Outline, use: UseLine) -> Span:
