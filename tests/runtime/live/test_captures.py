@@ -10,6 +10,7 @@ from tspec.runtime.live import LiveJob
 
 def test_calls_within_a_capture_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     capturing = False
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
     seen, said = Seen(), []

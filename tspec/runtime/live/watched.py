@@ -193,5 +193,7 @@ def tracing_check(own: Any) -> Callable[[], bool]:
 
 
 def _capture_check() -> Callable[[], bool]:
-    """A function that tells whether a CUDA graph captures the current stream. Without a GPU, torch's own raises."""
-    return torch.cuda.is_current_stream_capturing if torch.cuda.is_available() else lambda: False
+    """A function that tells whether a CUDA graph captures the current stream. Without CUDA, torch's own raises."""
+    if torch.backends.cuda.is_built() and torch.cuda.is_available():
+        return torch.cuda.is_current_stream_capturing
+    return lambda: False

@@ -26,5 +26,5 @@ class ReplayListener(Listener):
 
 def install(job: FollowedJob) -> None:
     """Follow replays."""
-    if torch.cuda.is_available():
+    if torch.backends.cuda.is_built() and torch.cuda.is_available():
         job.functions.watch_path(Role("replay", ReplayListener(job), path=REPLAY))
