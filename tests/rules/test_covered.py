@@ -8,6 +8,7 @@ import pytest
 
 from tests.frameworks.test_frameworks import MISTAKES
 from tests.megatron.bugs.bug import all_bugs
+from tests.megatron.test_losses import RULE as OF_LOST_LOSSES
 from tests.native.faults import FAULTS as NATIVE
 from tests.rules.test_collectives import (
     FAULTS,
@@ -38,6 +39,7 @@ FOUND = frozenset().union(
     *EXPECTED.values(),
     (fault.expected.rule for fault in NATIVE if fault.expected),
     (bug.found.rule for bug in all_bugs() if bug.found),
+    (OF_LOST_LOSSES,),
 )
 """Rules of which a test asserts that they find a fault that is put into a job."""
 
