@@ -116,6 +116,29 @@ def joint_r1_t_lower(members, pasts, indices, places):
     return v0, v7, (v1, v2, v4,)
 
 
+# subjects_and_changes.tspec:21: t.weights_stay_the_same_objects
+R2_NOW = (Want(kind='parameter', field='data', features=('object',)),)
+R2_FIRST = (Want(kind='parameter', field='data', features=('object',)),)
+
+
+def r2_t_weights_stay_the_same_objects(rule, w):
+    """expect p.data is first(p.data)"""
+    now, end, was = w.now, w.end, w.was
+    if not now.subjects('parameter'):
+        return
+    end.begun.want(R2_FIRST)
+    was.begun.want(R2_FIRST)
+    c0_parameter_data = end.column('parameter', 'data')
+    c1_first_parameter_data = end.begun.column('parameter', 'data')
+    for n0_p in w.subjects('parameter'):
+        expect = identical(
+            c0_parameter_data.get(n0_p, NOT_RECORDED),
+            c1_first_parameter_data.get(n0_p, NOT_RECORDED),
+        )
+        if rule.decide(w, (n0_p,), True, expect):
+            rule.violated(w, (n0_p,), ())
+
+
 
 def begin_0_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
@@ -140,8 +163,16 @@ def end_0_optimizer_step(tracker, call, source):
         w0 = tracker.close_window(e, 0, P0)
         if e.now.chosen('parameter', (('dtype', 'float32'),)):
             e.now.want(R0_NOW)
+    # subjects_and_changes.tspec:21: t.weights_stay_the_same_objects
+    w2 = None
+    if tracker.is_due(e, 2, P0):
+        w2 = tracker.close_window(e, 2, P0)
+        if e.now.subjects('parameter'):
+            e.now.want(R2_NOW)
     if w0 is not None:
         tracker.run(r0_t_near, 0, w0)
+    if w2 is not None:
+        tracker.run(r2_t_weights_stay_the_same_objects, 2, w2)
     tracker.leave(e)
 
 
@@ -184,10 +215,22 @@ RULES = (
         when=True,
         history=True,
     ),
+    RuleRecord(
+        number=2,
+        name='t.weights_stay_the_same_objects',
+        file='subjects_and_changes.tspec',
+        line=21,
+        text='',
+        draft=False,
+        kind='after',
+        responses=(ActionRecord(action='warn'),),
+        claim='expected p.data is first(p.data)',
+    ),
 )
 FUNCTIONS = (
     r0_t_near,
     r1_t_lower,
+    r2_t_weights_stay_the_same_objects,
 )
 JOINTS = {
     1: JointDecision(
@@ -226,7 +269,7 @@ PROGRAM = GeneratedModule(
     logged=LOGGED,
     calls=CALLS,
     passing=(),
-    firsts=(),
+    firsts=(Want(kind='parameter', field='data', features=('object',)),),
     kinds=(),
     deferred=DEFERRED,
     retention=RETENTION,
