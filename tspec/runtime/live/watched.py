@@ -194,6 +194,10 @@ def tracing_check(own: Any) -> Callable[[], bool]:
 
 def _capture_check() -> Callable[[], bool]:
     """A function that tells whether a CUDA graph captures the current stream. Without CUDA, torch's own raises."""
-    if torch.backends.cuda.is_built() and torch.cuda.is_available():
-        return torch.cuda.is_current_stream_capturing
-    return lambda: False
+    return torch.cuda.is_current_stream_capturing if has_cuda() else lambda: False
+
+
+def has_cuda() -> bool:
+    """True if torch is built with CUDA and finds a GPU. Tests pretend that there is one."""
+    built = torch.backends.cuda.is_built()  # type: ignore[no-untyped-call]
+    return bool(built) and torch.cuda.is_available()

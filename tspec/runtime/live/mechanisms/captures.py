@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.watched import Listener, Role
+from tspec.runtime.live.watched import Listener, Role, has_cuda
 
 REPLAY = "torch.cuda.CUDAGraph.replay"
 
@@ -26,5 +24,5 @@ class ReplayListener(Listener):
 
 def install(job: FollowedJob) -> None:
     """Follow replays."""
-    if torch.backends.cuda.is_built() and torch.cuda.is_available():
+    if has_cuda():
         job.functions.watch_path(Role("replay", ReplayListener(job), path=REPLAY))
