@@ -93,10 +93,8 @@ class CallSignature:
     def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Name and value of all arguments that are numbers, strings or booleans."""
         bound = dict(self._defaults)
-        # Positions are in the order of the parameters.
-        bound.update(
-            zip(self._positions, args, strict=False)
-        )  # the rest is named, left out or `*args`
+        # Positions are in the order of the parameters. The rest is named, left out or `*args`.
+        bound.update(zip(self._positions, args, strict=False))
         bound.update(kwargs)
         return {
             key: value for key, value in bound.items() if isinstance(value, (bool, int, float, str))

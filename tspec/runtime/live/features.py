@@ -1,7 +1,7 @@
 """Features of many tensors at once: digest, norm, extremes, counts, and what needs no look at the data.
 
-Tensors are grouped by device and dtype, and each kind of feature of a group comes back in one transfer. On a GPU all
-features of all groups of floats are read by a few kernels (`cuda.reads`). Nothing here draws random numbers, builds a
+Tensors are grouped by device and dtype, and each kind of feature of a group comes back in one transfer. On a GPU
+the groups of `cuda.reads.KINDS` are read together, all features by a few kernels and in one transfer. Nothing here draws random numbers, builds a
 graph or writes to a tensor.
 """
 
@@ -86,9 +86,9 @@ def features(tensors: Sequence[Datum], names: Sequence[str]) -> list[dict[str, D
     found: list[dict[str, Datum]] = []
     readable: dict[tuple[torch.device, torch.dtype | None], list[tuple[int, torch.Tensor]]] = {}
     wanted, plain = _split(tuple(names))
-    at_once = reads.READ.issuperset(wanted)
     if not wanted:
         return [_plain_row(tensor, names, plain) for tensor in tensors]
+    at_once = reads.READ.issuperset(wanted)
     with torch.no_grad(), torch._C.DisableTorchFunction():
         for index, tensor in enumerate(tensors):
             if not isinstance(tensor, torch.Tensor) or isinstance(tensor, UninitializedTensorMixin):

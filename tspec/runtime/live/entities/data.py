@@ -145,11 +145,9 @@ class BatchSubjects:
     @property
     def latest(self) -> tuple[int, Ref] | None:
         """The number and the loader of the latest batch of this step."""
-        return (
-            None
-            if not self._current
-            else (self._count, self._current[f"batch.{self._count - 1}"].loader)
-        )
+        if not self._current:
+            return None
+        return self._count, self._current[f"batch.{self._count - 1}"].loader
 
     def step_opens(self) -> None:
         """Drop the batches of the step before."""
