@@ -103,6 +103,8 @@ _ROWS = (
     ),
     EventRoles("clip", 5, in_loop="once", before="gradients", after="gradients"),
     _light("clip_by_norm", place=5),
+    _light("scaling"),
+    EventRoles("unscaling", 5, before="gradients", after="gradients"),
     EventRoles("save", 7, follows_update=True, before="everything", after="nothing"),
     EventRoles("forward", before="forward", after="forward", inner=True),
     _light("wrapper.forward", inner=True, in_loop="often"),
@@ -117,6 +119,7 @@ _ROWS = (
     _light("dispatch", inner=True),
     _light("process", inner=True),
     _light("cross_entropy"),
+    _light("decision"),
     EventRoles(
         "collective", paces_ranks=True, in_loop="often",
         before="nothing", after="nothing", tensor_names=True,

@@ -26,6 +26,10 @@ A CPU sums each block at both widths, one after the other; 2 MB keeps the second
 """
 BATCH = 1 << 18
 """Words that are mixed at once: 2 MiB, so that they stay in the cache."""
+STACKED = 1 << 15
+"""The greatest number of words of a long tensor that is summed together with others of its length. Below it, a call of torch
+takes longer than the additions that it makes.
+"""
 
 
 def _signed(value: int) -> int:
@@ -97,15 +101,38 @@ def _short(words: torch.Tensor) -> torch.Tensor:
 
 
 def _column_sums(words: torch.Tensor) -> torch.Tensor:
-    """For each width, the words in rows of it, the last one filled up with zeros: the sum of each column."""
-    count = words.numel()
+    """For each width, the words in rows of it, the last one filled up with zeros: the sum of each column. Of words with a
+    leading dimension, for each index of it.
+    """
+    count = words.shape[-1]
     sums = []
     for width in WIDTHS:
         whole = count - count % width
-        total = words[:whole].view(-1, width).sum(0)
-        total[: count - whole] += words[whole:]
+        total = words.narrow(-1, 0, whole).unflatten(-1, (-1, width)).sum(-2)
+        total.narrow(-1, 0, count - whole).add_(words.narrow(-1, whole, count - whole))
         sums.append(total)
-    return torch.cat(sums)
+    return torch.cat(sums, -1)
+
+
+def _short_of_long(tensors: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
+    """Index -> the words that stand for it, of the long tensors. Those of one length are summed together."""
+    found: dict[int, torch.Tensor] = {}
+    alike: dict[int, list[int]] = {}
+    words: dict[int, torch.Tensor] = {}
+    for index, tensor in enumerate(tensors):
+        if tensor.numel() * tensor.element_size() > 8 * SMALL:
+            words[index] = held = words_of(tensor)
+            alike.setdefault(held.numel(), []).append(index)
+    for count, indices in alike.items():
+        at_once = BATCH // count if count <= STACKED else 1
+        for begin in range(0, len(indices), at_once):
+            some = indices[begin : begin + at_once]
+            if len(some) == 1:
+                found[some[0]] = _short(words[some[0]])
+            else:
+                rows = _column_sums(torch.stack([words[index] for index in some]))
+                found.update(zip(some, rows.unbind(), strict=True))
+    return found
 
 
 def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -153,21 +180,17 @@ def _words(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """
     done: list[torch.Tensor] = []
     pieces: list[torch.Tensor] = []
+    long = _short_of_long(tensors)
     dtype = tensors[0].dtype
     pad = _padding(dtype, tensors[0].device)
     fit = 0 if pad is None else pad.numel() + 1
-    for tensor in tensors:
+    for index, tensor in enumerate(tensors):
         size = tensor.numel()
-        if (
-            pad is None
-            or size * tensor.element_size() > 8 * SMALL
-            or tensor.dtype != dtype
-            or tensor.is_neg()
-        ):
+        if index in long or pad is None or tensor.dtype != dtype or tensor.is_neg():
             if pieces:
                 done.append(torch.cat(pieces).view(torch.int64))
                 pieces = []
-            done.append(_short(words_of(tensor)))
+            done.append(long[index] if index in long else words_of(tensor))
             continue
         pieces.append(tensor.reshape(-1))
         if size % fit:
