@@ -1,7 +1,8 @@
 """Two gloo ranks that average gradients by hand, and train the last layer from step 11 on: its rate is 0 until then.
 
 `gradual_job.py [FAULT]`. Faults: `unaveraged` (gradients of what has a rate of 0 are not averaged), `own_moments` (after
-step 6 one rank goes on with empty moments of the last layer), `clamped` (one rank clamps its weights after each update).
+step 6 one rank goes on with empty moments of the last layer), `clamped` (one rank clamps its weights after each update),
+`same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average).
 """
 
 import sys
@@ -26,9 +27,13 @@ def work(rank: int, meeting: str, fault: str) -> None:
         if step == UNFROZEN:
             optimizer.param_groups[1]["lr"] = RATE
         optimizer.zero_grad()
-        inputs, labels = batch(step, rank)
+        inputs, labels = batch(step, 0 if fault == "same_data" else rank)
         nn.functional.cross_entropy(model(inputs), labels).backward()
+        if fault == "clipped_first":
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         average(optimizer, fault)
+        if fault != "clipped_first":
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if fault == "clamped" and rank == 1:
             model[0].weight.data.clamp_(-0.2, 0.2)

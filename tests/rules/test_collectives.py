@@ -48,6 +48,8 @@ FAULTS_BY_HAND = (
     ("unaveraged", "gradients_agree"),
     ("own_moments", "optimizer_state_agrees"),
     ("clamped", "parameters_agree"),
+    ("same_data", "ranks_reduce_different_gradients"),
+    ("clipped_first", "gradients_are_averaged_before_they_are_clipped"),
 )
 """A fault of `gradual_job.py`, and a rule of the pack data_parallel that finds it."""
 
