@@ -108,7 +108,7 @@ def _column_sums(words: torch.Tensor) -> torch.Tensor:
     sums = []
     for width in WIDTHS:
         whole = count - count % width
-        total = words.narrow(-1, 0, whole).unflatten(-1, (-1, width)).sum(-2)
+        total = words.narrow(-1, 0, whole).view(*words.shape[:-1], -1, width).sum(-2)
         total.narrow(-1, 0, count - whole).add_(words.narrow(-1, whole, count - whole))
         sums.append(total)
     return torch.cat(sums, -1)
