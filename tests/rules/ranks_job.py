@@ -1,6 +1,7 @@
 """A job on two gloo ranks: DDP, a loader each, a loss scale. With `--faulty` much is wrong at once.
 
 `--tensor-parallel`: two ranks of one replica, which are to read the same batches.
+`--sharded`: two ranks over which FSDP2 shards the model, without a mesh.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import tempfile
 
 import torch
 import torch.distributed as dist
+import torch.distributed.fsdp
 import torch.multiprocessing as mp
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
@@ -24,7 +26,8 @@ def digits() -> torch.utils.data.TensorDataset:
 def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    (tensor_parallel if args.tensor_parallel else data_parallel)(rank, args.faulty)
+    kind = sharded if args.sharded else tensor_parallel if args.tensor_parallel else data_parallel
+    kind(rank, args.faulty)
     dist.destroy_process_group()
 
 
@@ -60,6 +63,22 @@ def data_parallel(rank: int, faulty: bool) -> None:
                 net[0].weight += 0.01 * rank
 
 
+def sharded(rank: int, faulty: bool) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    dist.fsdp.fully_shard(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = digits()
+    sampler = torch.utils.data.DistributedSampler(data, 2, 0 if faulty else rank, drop_last=True)
+    loader = torch.utils.data.DataLoader(data, batch_size=64, sampler=sampler)
+    for step, (images, labels) in enumerate(loader, start=1):
+        if step > 4:
+            break
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+
 def tensor_parallel(rank: int, faulty: bool) -> None:
     dist.device_mesh.init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
     torch.manual_seed(rank if faulty else 0)
@@ -78,6 +97,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--faulty", action="store_true")
     parser.add_argument("--tensor-parallel", action="store_true")
+    parser.add_argument("--sharded", action="store_true")
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(
             work, (f"file://{folder}/meeting", parser.parse_args()), nprocs=2, start_method="fork"

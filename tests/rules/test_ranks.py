@@ -25,6 +25,8 @@ EXPECTED = {
     ("--faulty",): DATA_PARALLEL,
     ("--tensor-parallel",): set(),
     ("--tensor-parallel", "--faulty"): {"tensor_parallel_ranks_read_the_same_batch"},
+    ("--sharded",): set(),
+    ("--sharded", "--faulty"): {"ranks_draw_different_batches"},
 }
 
 

@@ -28,6 +28,8 @@ class RankTopology:
         self._of_mesh: dict[str, tuple[int, ...]] = {}
         self._wrapped: tuple[int, ...] | None = None
         """The ranks of the first wrapper in plain DDP."""
+        self._sharded: tuple[int, ...] | None = None
+        """The ranks over which FSDP first sharded a model without a mesh whose axes have names."""
         self._staged: tuple[int, ...] | None = None
         """The ranks of the first pipeline."""
         self._place = (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
@@ -68,6 +70,15 @@ class RankTopology:
         if self._wrapped is None:
             self._wrapped = self.of_group(group)
 
+    def add_sharded(self, over: Any) -> None:
+        """FSDP shards a model over a mesh or a group (None: all ranks): they are `dp` where no axis of
+        any mesh has a name.
+
+        Ranks along an axis with a name may read the same data, as those of a context do.
+        """
+        if self._sharded is None and not getattr(over, "mesh_dim_names", None):
+            self._sharded = self.of_group(over)
+
     def add_stage(self, group: Any) -> None:
         """A stage of a pipeline was built for a group: it is `pp` where no mesh has an axis of that name."""
         if self._staged is None:
@@ -80,7 +91,7 @@ class RankTopology:
             for name in mesh.mesh_dim_names or ():
                 if name not in names and self._in_mesh(name) is not None:
                     names.append(name)
-        for name, ranks in (("dp", self._wrapped), ("pp", self._staged)):
+        for name, ranks in self._built().items():
             if ranks is not None and name not in names:
                 names.append(name)
         names += [
@@ -97,7 +108,7 @@ class RankTopology:
             group = self._called(name)
         if group is not None:
             return group
-        return {"dp": self._wrapped, "pp": self._staged}.get(name)
+        return self._built().get(name)
 
     def of_group(self, group: Any) -> tuple[int, ...] | None:
         """The ranks of a process group (None: of the world), of an axis or a group by name, or a list of ranks.
@@ -120,6 +131,11 @@ class RankTopology:
             return tuple(dist.get_process_group_ranks(group))
         except (ValueError, TypeError, KeyError, RuntimeError):
             return None
+
+    def _built(self) -> dict[str, tuple[int, ...] | None]:
+        """The axes that wrappers and stages show."""
+        replicas = self._wrapped or (None if self.meshes else self._sharded)
+        return {"dp": replicas, "pp": self._staged}
 
     def _in_mesh(self, name: str) -> tuple[int, ...] | None:
         """This rank's part of a mesh; the last known one after the process group is destroyed."""

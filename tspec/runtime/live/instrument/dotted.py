@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
-SLOW = ("torch.distributed.checkpoint", "torch.distributed.pipelining")
+SLOW = (
+    "torch.distributed.checkpoint",
+    "torch.distributed.fsdp",
+    "torch.distributed.pipelining",
+)
 """Public packages of torch that take long to import: they are waited for, as private ones are."""
 
 

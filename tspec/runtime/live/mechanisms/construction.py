@@ -26,6 +26,10 @@ from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Arguments, ReturnListener, Role
 
 
+FULLY_SHARD = "torch.distributed.fsdp.fully_shard"
+FULLY_SHARDED = "torch.distributed.fsdp.FullyShardedDataParallel.__init__"
+
+
 def install(job: FollowedJob) -> None:
     """Register existing objects, and follow constructors from now on."""
     registers = _registers(job)
@@ -44,6 +48,9 @@ def install(job: FollowedJob) -> None:
                 register(thing)
     assigned = Role("assigned", ReturnListener(partial(_assigned, job)))
     job.functions.watch_function(nn.Module._load_from_state_dict, assigned, method=True)
+    for name, path in (("sharded", FULLY_SHARD), ("built sharded", FULLY_SHARDED)):
+        sharded = ReturnListener(partial(_sharded, job))
+        job.functions.watch_path(Role(name, sharded, path=path))
     load = Role("resumed", ReturnListener(partial(_resume, job)))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
 
@@ -107,6 +114,13 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
 
 def _number(number: Callable[[Any], int], thing: Any) -> None:
     number(thing)
+
+
+def _sharded(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
+    """FSDP has sharded a module. FSDP2 is given a mesh, FSDP1 a mesh or a group."""
+    if kwargs.get("dp_mesh_dims") is None:
+        groups = (kwargs.get("mesh"), kwargs.get("device_mesh"), asked(args[0], "process_group"))
+        job.ranks_known.add_sharded(next((each for each in groups if each is not None), None))
 
 
 def _assigned(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
