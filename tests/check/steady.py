@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tspec.runtime.instant import STRUCTURE
+from tspec.builtin.structure import STRUCTURE
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample, Stream, Tensor, Trace
 
 

@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from tests.runtime.training import module
+from tspec.runtime.joint import SubjectChoice
 from tspec.runtime.live.source import LiveSource
+from tspec.runtime.state import RuleState
 
 RULES = (
     "for p in parameters before optimizer.step once expect finite(p.data)",
@@ -60,3 +62,106 @@ def test_each_parameter_has_one_instance_and_new_ones_too(rule: str) -> None:
         steps(second, 4)
         assert sum(state.counts.values()) == 4
         assert checker.faults == []
+
+
+TIED = """for p in modules(class: torch.nn.Embedding).parameters
+for q in modules(class: torch.nn.Linear).parameters
+each step once
+when run.step == 1
+expect p is q or norm(p.data) != norm(q.data)"""
+OF_OPTIMIZERS = """for o in optimizers
+for p in o.parameters
+before optimizer.step(optimizer: o) once
+expect finite(p.data)"""
+
+
+@pytest.fixture
+def visited(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The choices of subjects that were looked at, whether they were decided before or not."""
+    found: list[tuple[str, ...]] = []
+    take = RuleState.take
+
+    def noted(self: RuleState, w: Any, choice: SubjectChoice, leaves: Any) -> None:
+        found.append(choice.subjects)
+        take(self, w, choice, leaves)
+
+    monkeypatch.setattr(RuleState, "take", noted)
+    return found
+
+
+class Words(nn.Module):
+    """A table of words, and layers that may be more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(5, 2)
+        self.layers = nn.ModuleList([nn.Linear(2, 2)])
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        out = self.table(words)
+        for layer in self.layers:
+            out = layer(out)
+        return out.sum()
+
+
+def test_pairs_are_visited_once_and_those_of_a_new_layer_too(
+    visited: list[tuple[str, ...]],
+) -> None:
+    model = Words()
+
+    def trained(count: int) -> None:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(count):
+            optimizer.zero_grad()
+            model(torch.tensor([0, 1, 2])).backward()
+            optimizer.step()
+
+    with module(TIED).install() as checker:
+        [state] = checker.tracker.rules
+        trained(5)
+        first = ["layers.0.weight", "layers.0.bias"]
+        assert visited == [("table.weight", name) for name in first]
+        model.layers.append(nn.Linear(2, 2))
+        trained(5)
+        second = [*first, "layers.1.weight", "layers.1.bias"]
+        assert set(visited[2:]) == {("table.weight", name) for name in second}
+        # Twice at most: the model changes, and there is a second optimizer.
+        assert len(visited) <= 2 + 2 * len(second)
+    assert checker.faults == []
+    assert state.counts == {"holds": 2, "violated": 0, "idle": 2, "unknown": 0}
+
+
+def test_each_optimizer_is_looked_at_in_its_own_first_update(
+    visited: list[tuple[str, ...]],
+) -> None:
+    one, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    with module(OF_OPTIMIZERS).install() as checker:
+        optimizers = [torch.optim.SGD(each.parameters(), lr=0.01) for each in (one, other)]
+        for step in range(8):
+            for place, (model, optimizer) in enumerate(zip((one, other), optimizers, strict=True)):
+                if place and step < 4:
+                    continue  # it begins later
+                optimizer.zero_grad()
+                model(torch.randn(3, 2)).sum().backward()
+                optimizer.step()
+        [state] = checker.tracker.rules
+        assert state.counts["holds"] == 4
+    assert checker.faults == []
+    assert len(visited) == 4
+
+
+def test_a_parameter_in_place_of_another_is_looked_at(visited: list[tuple[str, ...]]) -> None:
+    """A group of an optimizer may hold other parameters of the model than before, as many."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with module(OF_OPTIMIZERS).install() as checker:
+        optimizer = torch.optim.SGD(model[1].parameters(), lr=0.01)
+        for step in range(6):
+            if step == 3:
+                optimizer.param_groups[0]["params"] = list(model[0].parameters())
+            optimizer.zero_grad()
+            model(torch.randn(3, 2)).sum().backward()
+            optimizer.step()
+        [state] = checker.tracker.rules
+        assert state.counts["holds"] == 4
+    assert checker.faults == []
+    assert len(visited) == 4

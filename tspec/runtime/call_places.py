@@ -32,13 +32,15 @@ class CallPlaces:
             all(map(now.matches, pattern.fields, key, _raw_fields(one, pattern))) for one in around
         )
         before: list[int] = []
+        choice: Hashable = ()
         count = 0
         if not nested:
-            where = (call.step, pattern.number, tuple(map(_hashable, key)))
+            choice = tuple(map(_hashable, key))
+            where = (call.step, pattern.number, choice)
             before = self._calls.setdefault(where, [])
             count = len(before)
             before.append(call.id)
-        return CallPosition(key, nested, (call.step, count), before)
+        return CallPosition(key, nested, (call.step, count), before, choice)
 
     def next(self, call: WatchedCall, pattern: Pattern) -> At:
         """The place of a call without fields."""

@@ -70,7 +70,9 @@ class StateSource(Protocol):
 
     @property
     def version(self) -> Hashable:
-        """Equal at two instants only if no group of ranks changed between them, for any subject that lasts."""
+        """Equal at two instants only if no group of ranks changed between them, for any subject that
+        lasts, and no field of `tspec.builtin.structure.BUILT`.
+        """
 
     @property
     def seq(self) -> int:

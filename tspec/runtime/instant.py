@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 from tspec.builtin.numbers import as_float
+from tspec.builtin.structure import STRUCTURE
 from tspec.runtime.calls.call import CallRecord
 from tspec.runtime.edges import Context, Missing, Ref, StateSource
 from tspec.runtime.functions import device_part, is_of_class
@@ -31,19 +32,6 @@ PASSING = frozenset(("batch", "message"))
 """Kinds of subjects that exist only for the step in which they were created."""
 
 
-STRUCTURE = frozenset(
-    (
-        ("module", "class"),
-        ("module", "leaf"),
-        ("module", "name"),
-        ("module", "next"),
-        ("module", "state_names"),
-        ("parameter", "module"),
-        ("parameter", "name"),
-        ("parameter", "names"),
-    )
-)
-"""Fields that say how a model is built: in a job they are read once in a step, and anew with new subjects."""
 Structure = dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Any]]]
 """Kind and field -> the subjects when it was read, and the column; no field: the subjects as values.
 

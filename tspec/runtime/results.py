@@ -73,9 +73,9 @@ class RuleRecord:
     """The claim can be decided before its window ends: `contains`, `A before B`."""
     when: bool = False
     history: bool = False
-    over: str | None = None
-    """With `once`: the kind of subjects for which the rule is decided once each; empty if the rule
-    has one instance.
+    over: tuple[str, ...] | None = None
+    """With `once`: the kinds of subjects for whose choices the rule is decided once each; empty if
+    the rule has one instance. None if something else determines the choices too.
     """
     counts: tuple[str, ...] = ()
     """The events whose calls the rule reads within its window."""

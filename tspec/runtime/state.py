@@ -21,6 +21,9 @@ from tspec.runtime.results import (
 from tspec.runtime.windows import At, RuleWindow
 from tspec.values import Datum, show
 
+MOST_SETTLED = 1000
+"""Keys of settled windows that a rule keeps. Filters by numbers have any number of keys."""
+
 
 @dataclass(slots=True)
 class RuleState:
@@ -42,10 +45,12 @@ class RuleState:
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
     done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
     """Group -> the subjects for which a rule with `once` has been evaluated."""
-    settled: Hashable = None
-    """The subjects and groups for which a rule with `once` has been evaluated. Nothing is read
-    while they are unchanged.
+    settled: set[Hashable] = field(default_factory=set)
+    """The keys of windows of a rule with `once` that have no choice left to decide. Nothing is read
+    for such a window.
     """
+    settled_in: Hashable = None
+    """The subjects, and what determines their groups, for which `settled` is true."""
     there: set[tuple[At, Subjects]] = field(default_factory=set)
     """Places and subjects of windows that a filter on results selects, of this step and the one before."""
     idle_choices: dict[Ranks, Choices] = field(default_factory=dict)
@@ -226,25 +231,28 @@ class RuleState:
         done.add(subjects)
         return new
 
-    def settles(self, now: StateInstant) -> None:
-        """A window of a rule with `once` was evaluated: none is as long as there is nothing new, if all was decided."""
-        over = self.declared.over
-        if over is not None:
-            of_rank = [done for group, done in self.done.items() if now.source.rank in group]
-            known = set().union(*of_rank)
-            subjects = [(name,) for name in now.subjects(over)] if over else [()]
-            self.settled = self._there(now) if known.issuperset(subjects) else None
+    def settles(self, w: RuleWindow) -> None:
+        """Record that all choices of a window of a rule with `once` are decided, if they are."""
+        if self.declared.over is None or self.entries:
+            return
+        there = self._there(w.now)
+        if there != self.settled_in or len(self.settled) == MOST_SETTLED:
+            self.settled_in = there
+            self.settled.clear()
+        self.settled.add(w.key)
 
-    def is_settled(self, now: StateInstant) -> bool:
-        """True if a rule with `once` has been evaluated for all subjects of this instant, with
-        their groups.
+    def is_settled(self, now: StateInstant, key: Hashable) -> bool:
+        """True if a rule with `once` has been evaluated for all choices of a window at this instant.
+
+        `key`: the values of the call's fields that the rule's window filters.
         """
-        return self.settled is not None and self.settled == self._there(now)
+        return key in self.settled and self.settled_in == self._there(now)
 
     def _there(self, now: StateInstant) -> Hashable:
-        """The subjects of the rule, and the values that determine their groups."""
-        over = self.declared.over
-        return (now.source.version, now.source.world, now.subjects(over) if over else ())
+        """What determines the choices of subjects, and their groups."""
+        subjects = tuple(now.subjects(kind) for kind in self.declared.over or ())
+        # Looking at the subjects may find that a model was changed, which changes the version.
+        return (subjects, now.source.version, now.source.world)
 
     def note_group(self, w: RuleWindow, group: tuple[int, ...]) -> None:
         """Remember the group of a call that is a window."""

@@ -217,6 +217,8 @@ class WindowTracker:
             return None
         if rule.declared.across:
             rule.places.append(window.at)
+        if rule.settled and rule.is_settled(e.now, ()):
+            return None
         seq = e.now.seq
         window.close(e.now, seq - 1, (window.begin, seq - 1))
         window.ended_at = e.now.source.location
@@ -316,7 +318,7 @@ class WindowTracker:
             return False
         if place is not None and rule.declared.across:
             rule.windows.append((call.step, place.key))
-        if rule.settled is not None and rule.is_settled(now or e.now):
+        if rule.settled and rule.is_settled(now or e.now, () if place is None else place.choice):
             return False
         if rule.declared.every is None or rule.declared.is_due(call.context):
             return True
@@ -461,8 +463,8 @@ class WindowTracker:
         """Evaluate a rule on a window."""
         self._evaluate(function, number, window)
         rule = self.rules[number]
-        if rule.declared.once:
-            rule.settles(window.now)
+        if rule.declared.once and rule.on:
+            rule.settles(window)
 
     def _forget(self, source: StateSource) -> None:
         """A step begins: drop the values that no open window can read."""

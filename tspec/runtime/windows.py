@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ class CallPosition:
     at: At
     earlier: Sequence[int] = ()
     """Earlier calls of the step that are windows too. The first `at[1]` of them count."""
+    choice: Hashable = ()
+    """The key in a form that has a hash."""
 
 
 class RuleWindow:
@@ -106,6 +108,12 @@ class RuleWindow:
         if self._rank is None:
             self._rank = self.was.source.rank
         return self._rank
+
+    @property
+    def key(self) -> Hashable:
+        """The values of the call's fields that the rule's window filters; nothing for a span."""
+        place = None if self.pattern is None else self.places.get(self.pattern.number)
+        return () if place is None else place.choice
 
     @property
     def location(self) -> Location | None:

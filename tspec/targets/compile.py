@@ -92,7 +92,7 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
         inside=_fields(plan.inside),
         alone=_fields(plan.alone),
         logged=literal(plan.logged),
-        rules=[_rule(one, bodies[one.number]) for one in plan.rules],
+        rules=[_rule(plan, one, bodies[one.number]) for one in plan.rules],
         hooks=[
             hook
             for group in (points.begins, points.ends, points.spans, points.passes)
@@ -141,7 +141,7 @@ def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
     return dict(sorted(found.items()))
 
 
-def _rule(one: RulePlan, text: Body) -> dict[str, object]:
+def _rule(plan: Plan, one: RulePlan, text: Body) -> dict[str, object]:
     claim = _expectation(one.rule) or f"expect {claim_text(one.rule.expect)}"
     said = explanation(one.rule.doc) or " ".join(claim.split())
     return {
@@ -154,7 +154,7 @@ def _rule(one: RulePlan, text: Body) -> dict[str, object]:
         "times": text.times,
         "wants": list(wants(one)),
         "read": literal(text.read),
-        "declared": declared(one, explanation(one.rule.doc)),
+        "declared": declared(plan, one, explanation(one.rule.doc)),
     }
 
 

@@ -14,7 +14,6 @@ from tspec.resolve.program import rules as r
 from tspec.resolve.program.failures import failure
 from tspec.resolve.program.queries import group_names
 from tspec.resolve.program.types import PASSING
-from tspec.resolve.program.walk import expressions
 from tspec.targets.bodies import INDENT, comment_of
 from tspec.targets.idle import (
     are_any,
@@ -28,6 +27,7 @@ from tspec.targets.idle import (
 )
 from tspec.targets.literals import comment, identifier, literal
 from tspec.targets.scalars import Scalars
+from tspec.targets.settled import settled_over
 from tspec.targets.wants import wants_name
 
 SPANS = ("step", "microbatch", "epoch", "run")
@@ -406,7 +406,7 @@ def _kept(one: RulePlan) -> str:
     return f"{literal(kinds)}, {literal(ambients)}" if kinds or ambients else ""
 
 
-def declared(one: RulePlan, text: str) -> str:
+def declared(plan: Plan, one: RulePlan, text: str) -> str:
     """The record of a rule in generated code, as a call."""
     rule, window = one.rule, one.rule.window
     every = None if window.every is None else (window.every.count, window.every.unit)
@@ -432,44 +432,15 @@ def declared(one: RulePlan, text: str) -> str:
         "early": isinstance(rule.expect, (r.Contains, r.Ordered)),
         "when": rule.when is not None,
         "history": one.history,
-        "over": _over(one),
+        "over": settled_over(plan, one),
         "counts": tuple(sorted({event for one in counted(rule) for event in one.events})),
         "passing": tuple(sorted({kind for _, kind in one.reads.kinds if kind in PASSING})),
     }
     said = {
-        name: value for name, value in tail.items() if value or (name == "over" and value == "")
+        name: value for name, value in tail.items() if value or (name == "over" and value == ())
     }
     rest = ", ".join(f"{name}={literal(value)}" for name, value in said.items())
     return f"RuleRecord({head}, responses=({responses}){', ' if rest else ''}{rest})"
-
-
-def _over(one: RulePlan) -> str | None:
-    """The kind of subjects of a rule with `once`, which it decides one at a time; empty for a rule
-    without subjects.
-
-    None where a window opens before its subjects are known: subjects created in it count. None too
-    where a call determines their group.
-    """
-    rule = one.rule
-    if not rule.window.once or len(rule.subjects) > 1:
-        return None
-    fields = [each.value for each in rule.across if not isinstance(each, r.Axis)]
-    if any(isinstance(node, _CALLS) for value in fields for node in expressions(value)):
-        return None
-    if rule.subjects and needs_begin(one):
-        return None
-    kinds = [one.collection.kind for one in rule.subjects if isinstance(one.collection, r.Subjects)]
-    if len(kinds) < len(rule.subjects) or any(kind in PASSING for kind in kinds):
-        return None
-    unfiltered = all(
-        not one.collection.filters
-        for one in rule.subjects
-        if isinstance(one.collection, r.Subjects)
-    )
-    return (kinds[0] if kinds else "") if unfiltered else None
-
-
-_CALLS = (r.WindowCall, r.Calls, r.LastCall)
 
 
 def _response(response: r.Response) -> str:

@@ -204,7 +204,7 @@ RULES = (
         responses=(ActionRecord(action='warn'),),
         claim='expected max(o.param_groups.lr) < 1',
         once=True,
-        over='optimizer',
+        over=('optimizer',),
     ),
     RuleRecord(
         number=2,

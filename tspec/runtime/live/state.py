@@ -98,13 +98,13 @@ def _size(state: Any) -> int:
 
 
 def _held(param_groups: Any) -> int:
-    """The number of parameters in an optimizer's groups."""
+    """A number that changes when an optimizer gets, loses or exchanges parameters."""
     groups = param_groups if isinstance(param_groups, list) else []
-    return sum(_length(group.get("params")) for group in groups if isinstance(group, Mapping))
+    return sum(_identity(group.get("params")) for group in groups if isinstance(group, Mapping))
 
 
-def _length(parameters: Any) -> int:
-    return len(parameters) if isinstance(parameters, list | tuple) else 0
+def _identity(parameters: Any) -> int:
+    return sum(map(id, parameters)) if isinstance(parameters, list | tuple) else 0
 
 
 class SubjectRegistry:
@@ -246,7 +246,10 @@ class SubjectRegistry:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Differs when something was built, found or replaced, process groups too."""
+        """Differs when something was built, found or replaced, process groups too.
+
+        So the fields of `BUILT` are the same as long as it is.
+        """
         counted = (self.optimizers, self.schedulers, self.loaders, self.wrappers, self.stages)
         return (
             self.models.version,

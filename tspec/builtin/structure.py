@@ -1,0 +1,25 @@
+"""The fields of subjects that say how models and optimizers are built."""
+
+from __future__ import annotations
+
+STRUCTURE = frozenset(
+    (
+        ("module", "class"),
+        ("module", "leaf"),
+        ("module", "name"),
+        ("module", "next"),
+        ("module", "state_names"),
+        ("parameter", "module"),
+        ("parameter", "name"),
+        ("parameter", "names"),
+    )
+)
+"""Kind and field: in a job these are read once in a step, and anew with new subjects."""
+
+BUILT = STRUCTURE | {
+    ("module", "parameters"),
+    ("optimizer", "class"),
+    ("optimizer", "parameters"),
+    ("scheduler", "class"),
+}
+"""Kind and field: as long as `StateSource.version` is the same, these are too."""
