@@ -181,7 +181,7 @@ class InstrumentedProcess:
             try:
                 self._originals[at.stand_in] = original
                 self._add(original, _Site(at), owner, into)
-                at.bind(place.holder, place.name, self._names or ModuleNames())
+                at.bind(place.holder, place.name, self._names)
             except BaseException:
                 self._restore([_Site(at)])
                 raise

@@ -17,13 +17,14 @@ _MISSING = object()
 
 
 class ModuleNames:
-    """The names under which loaded modules hold callables."""
+    """What the names of loaded modules are bound to, for many callables in a row."""
 
-    __slots__ = ("_loaded", "_modules")
+    __slots__ = ("_held", "_loaded")
 
     def __init__(self) -> None:
         self._loaded = -1
-        self._modules: dict[int, list[ModuleType]] = {}
+        self._held: list[tuple[ModuleType, set[int]]] = []
+        """Each loaded module, and the ids of the objects."""
 
     def of(self, held: Any) -> list[ModuleType]:
         """The modules in which some name is bound to `held`.
@@ -32,18 +33,21 @@ class ModuleNames:
         """
         if len(sys.modules) != self._loaded:
             self._loaded = len(sys.modules)
-            self._modules = {}
-            for module, _, value in _bindings():
-                if callable(value):
-                    self._modules.setdefault(id(value), []).append(module)
-        return self._modules.get(id(held), [])
+            self._held = [(module, set(_ids(module))) for module in _modules()]
+        wanted = id(held)
+        return [module for module, ids in self._held if wanted in ids]
 
 
-def _bindings() -> Iterator[tuple[ModuleType, str, Any]]:
-    for module in list(sys.modules.values()):
-        if isinstance(module, ModuleType):
-            for name, value in list(vars(module).items()):
-                yield module, name, value
+def _modules() -> Iterator[ModuleType]:
+    return (each for each in list(sys.modules.values()) if isinstance(each, ModuleType))
+
+
+def _ids(module: ModuleType) -> Iterator[int]:
+    """The ids of what a module's names are bound to.
+
+    All modules together have over a hundred thousand names, so no line of Python runs for each.
+    """
+    return map(id, list(vars(module).values()))
 
 
 class ReplacedCallable:
@@ -63,7 +67,7 @@ class ReplacedCallable:
         self._of_class: tuple[type, str, Any, Any] | None = None
         self._operator = _known_to_compiler(original, self.stand_in)
 
-    def bind(self, holder: Any, name: str, names: ModuleNames) -> None:
+    def bind(self, holder: Any, name: str, names: ModuleNames | None = None) -> None:
         """Put the stand-in where the original is bound."""
         original = self.original
         if isinstance(holder, type):
@@ -74,7 +78,13 @@ class ReplacedCallable:
             self._of_class = (holder, name, vars(holder).get(name, _MISSING), value)
             setattr(holder, name, value)
             return
-        for module in (holder, *names.of(original)):
+        wanted = id(original)
+        found = (
+            [module for module in _modules() if wanted in _ids(module)]
+            if names is None
+            else names.of(original)
+        )
+        for module in (holder, *found):
             for bound in [name for name, held in list(vars(module).items()) if held is original]:
                 setattr(module, bound, self.stand_in)
 
@@ -107,9 +117,12 @@ def put_back(sites: Iterable[ReplacedCallable]) -> None:
     back = {id(site.stand_in): site.original for site in sites}
     if not back:
         return
-    for module, name, value in _bindings():
-        if id(value) in back:
-            setattr(module, name, back[id(value)])
+    for module in _modules():
+        if back.keys().isdisjoint(_ids(module)):
+            continue
+        for name, value in list(vars(module).items()):
+            if id(value) in back:
+                setattr(module, name, back[id(value)])
 
 
 @contextmanager

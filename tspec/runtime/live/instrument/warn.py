@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from tspec.runtime.live.instrument.frames import is_ours, run_main
-from tspec.runtime.live.instrument.patches import ModuleNames, ReplacedCallable, put_back
+from tspec.runtime.live.instrument.patches import ReplacedCallable, put_back
 
 BEYOND = 2**30
 """More frames than there are: the warning is one of no line."""
@@ -43,7 +43,7 @@ def located() -> Iterator[None]:
 
     site = ReplacedCallable(original)
     try:
-        site.bind(warnings, "warn", ModuleNames())
+        site.bind(warnings, "warn")
         site.direct(warn)
         yield
     finally:
