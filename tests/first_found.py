@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.jobs import done
+from tests.jobs import tspec
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def matches(found: Found | None, expected: Found | None) -> bool:
 
 def first_found(specs: Sequence[str], script: Sequence[str], report: Path) -> Found | None:
     """Run a job under `tspec run`; what was found first. `report` is a file that is written."""
-    ended = done("-m", "tspec", "run", *specs, "--report", str(report), "--", *script)
+    ended = tspec("run", *specs, "--report", str(report), "--", *script)
     said = ended.stdout + ended.stderr
     assert ended.returncode in (0, 1) and "internal error" not in said, said
     found = sorted(json.loads(report.read_text()), key=lambda one: int(one["step"]))

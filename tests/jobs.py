@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import warm
+
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 800
 """Seconds; the machine may be busy."""
@@ -47,11 +49,10 @@ class Outcome:
 
 def done(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """The interpreter with arguments, in the repository, to its end. `more` is added to its environment."""
-    outside = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=outside | {"OMP_NUM_THREADS": "1"} | more,
+        env=_environment() | more,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -59,10 +60,19 @@ def done(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def _environment() -> dict[str, str]:
+    outside = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    return outside | {"OMP_NUM_THREADS": "1"}
+
+
+def tspec(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """`tspec` with arguments, as `done`, but in forks of a process that has imported torch."""
+    return warm.run(*arguments, env=_environment() | more)
+
+
 def run(specs: Sequence[str], script: Path, report: Path, *options: str) -> Outcome:
-    """Run a script with the rules of some specs; `report` is a file that is written."""
-    command = ("-m", "tspec", "run", *specs, "--report", str(report), "--", str(script), *options)
-    ended = done(*command)
+    """Run a script with the rules of some specs, in forks; `report` is a file that is written."""
+    ended = tspec("run", *specs, "--report", str(report), "--", str(script), *options)
     said = ended.stdout + ended.stderr
     assert ended.returncode in (0, 1), said
     decided = re.search(r"([\d,]+) decided", ended.stdout)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.cli.recordings import CLEARED
 from tspec.cli.run import faults
 
@@ -67,6 +68,11 @@ def job(tmp_path: Path) -> Path:
 
 
 def tspec(job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return warm.run(*arguments, cwd=job)
+
+
+def anew(job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in an interpreter of its own: how the script ends is tested."""
     return subprocess.run(
         [sys.executable, "-m", "tspec", *arguments],
         cwd=job,
@@ -167,12 +173,12 @@ def test_a_run_with_instances_meets_require_instances(job: Path) -> None:
 
 
 def test_a_script_that_fails_keeps_its_status_and_findings_are_written(job: Path) -> None:
-    leaving = tspec(
+    leaving = anew(
         job, "run", "checks.tspec", "--report", "l.json", "--", "train.py", "--forget", "--leave"
     )
     assert leaving.returncode == 7, leaving.stderr
     assert len(json.loads((job / "l.json").read_text())) == 1
-    crash = tspec(job, "run", "checks.tspec", "--report", "c.json", "--", "train.py", "--crash")
+    crash = anew(job, "run", "checks.tspec", "--report", "c.json", "--", "train.py", "--crash")
     assert crash.returncode == 1
     assert "RuntimeError: out of luck" in crash.stderr
     assert "tspec/" not in crash.stderr.replace(str(job), "")

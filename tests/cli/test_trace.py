@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests import warm
 from tests.cli.recordings import record_loop, record_ranks
 from tspec.trace.batches import layout
 
 
 def show(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tspec", "trace", "show", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    return warm.run("trace", "show", str(folder))
 
 
 def foreign_arrow(folder: Path) -> None:
@@ -139,10 +138,7 @@ def test_other_commands_say_that_a_recording_is_damaged(tmp_path: Path) -> None:
         (["check", "checks.tspec", "--trace", "run"], 0),
         (["infer", "run", "-o", "drafts.tspec"], 0),
     ):
-        command = [sys.executable, "-m", "tspec", *arguments]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200
-        )
+        done = warm.run(*arguments, cwd=tmp_path)
         said = " ".join((done.stdout + done.stderr).split())
         assert damage in said, (arguments, said)
         assert done.returncode == code, (arguments, said)

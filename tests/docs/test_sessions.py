@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 import yaml
 
+from tests import warm
 from tests.cli.recordings import record_loop, record_ranks
 from tests.report.schemas import published
 from tspec.config.read import KEYS, find, read
@@ -37,7 +38,9 @@ def blocks(page: str) -> list[re.Match[str]]:
 
 
 def printed(command: str, folder: Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join(
+        (str(warm.folder()), str(Path(sys.executable).parent), os.environ["PATH"])
+    )
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,

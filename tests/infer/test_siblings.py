@@ -1,13 +1,11 @@
 """What a run lost that its siblings have is found by drafts from the siblings: a mask, a tie, a schedule, a division, held-out data, a rate, a scale, the samples' own labels."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.jobs import PATIENCE, ROOT, run
+from tests.jobs import run, tspec
 
 HERE = Path(__file__).parent
 FINDS = {
@@ -46,22 +44,15 @@ class Siblings(NamedTuple):
     drafts: Path
 
 
-def tspec(*arguments: str | Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "tspec", *map(str, arguments)],
-        cwd=ROOT,
-        check=True,
-        timeout=PATIENCE,
-    )
-
-
 @pytest.fixture(scope="module", params=FINDS)
 def siblings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Siblings:
     script, folder = HERE / f"{request.param}.py", tmp_path_factory.mktemp("siblings")
     runs = [folder / "a", folder / "b"]
     for seed, out in enumerate(runs):
-        tspec("record", "-o", out, "--", script, "--seed", str(seed))
-    tspec("infer", *runs, "-o", folder / "drafts.tspec")
+        done = tspec("record", "-o", str(out), "--", str(script), "--seed", str(seed))
+        assert done.returncode == 0, done.stderr
+    done = tspec("infer", *map(str, runs), "-o", str(folder / "drafts.tspec"))
+    assert done.returncode == 0, done.stderr
     return Siblings(script, folder / "drafts.tspec")
 
 

@@ -7,15 +7,13 @@ What averages gradients by hand is here too: `gradual_job.py`, statistics: `stat
 """
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.families import family
+from tests.jobs import tspec
 
 JOB = Path(__file__).with_name("collectives_job.py")
 BY_HAND = Path(__file__).with_name("gradual_job.py")
@@ -85,17 +83,9 @@ def run(tmp_path, *options, packs=("communication",), job=JOB, patience=60):
     A rank waits `patience` seconds for the others.
     """
     report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "tspec", "run", *(f"specs/{pack}" for pack in packs)]
-    command += ["--fail-on", "warning"]
-    done = subprocess.run(
-        [*command, "--report", str(report), "--", str(job), *options],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "TSPEC_TIMEOUT": str(patience)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    command = ("run", *(f"specs/{pack}" for pack in packs), "--fail-on", "warning")
+    script = (str(job), *options)
+    done = tspec(*command, "--report", str(report), "--", *script, TSPEC_TIMEOUT=str(patience))
     assert "internal error" not in done.stderr, done.stderr
     waiting, found = json.loads(report.read_text()), set()
     while waiting:
@@ -276,14 +266,9 @@ def test_gradients_of_one_rank_in_a_recording(fault, tmp_path):
     from tspec.resolve import load
     from tspec.trace.read import read_trace
 
-    command = [sys.executable, "-m", "tspec", "record", "-o", str(tmp_path / "trace"), "--"]
-    subprocess.run(
-        [*command, str(SHARDED_BY_HAND), "slices", *filter(None, [fault])],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=240,
-        check=True,
-    )
+    script = (str(SHARDED_BY_HAND), "slices", *filter(None, [fault]))
+    recorded = tspec("record", "-o", str(tmp_path / "trace"), "--", *script)
+    assert recorded.returncode == 0, recorded.stderr
     rules = load([ROOT / "specs" / "replicas"]).program.rules
     decided = interpret(rules, read_trace(tmp_path / "trace")).decided
     violated = {each.instance.rule for each in decided if each.verdict == "violated"}
