@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.equivalence.megatron_generated import CASES as GENERATED
 from tests.equivalence.megatron_references import PAIRS
 from tests.equivalence.megatron_table import BFLOAT16, CASES, LEFT_OUT, UNSEEN
 from tests.families import family
@@ -91,6 +92,20 @@ def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
     rows = [line.split(" | ") for line in ended.stdout.splitlines() if line.startswith("| `")]
     assert [row[0].strip("| `") for row in rows] == list(SAMPLE)
     assert all(int(row[3]) > 380 for row in rows), ended.stdout  # tensors that were compared
+
+
+GENERATED_SAMPLE = {"dp=2,zero,bf16,generated", "pp=2,untied,bf16,generated,model_copy_not_written"}
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("case", family([case.name for case in GENERATED], GENERATED_SAMPLE))
+def test_both_sides_begin_with_the_weights_that_they_are_given(case: str) -> None:
+    """Every rank draws its own, and Megatron's optimizers have copied these before."""
+    ended = done("-m", "tests.equivalence.megatron_generated", case)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    [line] = ended.stdout.splitlines()
+    name, number, _ = line.split(" : ")
+    assert (name, int(number) > 1000) == (case, True)
 
 
 @pytest.mark.slow

@@ -133,6 +133,28 @@ def test_weights_are_generated_before_the_first_pass(tmp_path: Path) -> None:
     assert torch.equal(found.tensors[TensorName("params", "weight", 0)], expected)
 
 
+def test_weights_first_seen_after_an_update_are_left_alone(tmp_path: Path) -> None:
+    """An average and a parameter that an optimizer alone holds are computed from what the update left."""
+    net, scale = nn.Linear(3, 3), nn.Parameter(torch.ones(3))
+    averages: list[nn.Module] = []
+    scales: list[Tensor] = []
+
+    def job() -> None:
+        optimizer = torch.optim.SGD([*net.parameters(), scale], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (net(torch.ones(2, 3)) * scale).square().mean().backward()
+            assert not scales or torch.equal(scale, scales[-1])
+            optimizer.step()
+            scales.append(scale.detach().clone())
+            averages.append(copy.deepcopy(net))
+            averages[-1](torch.ones(2, 3))
+
+    found = observed(tmp_path, Orders(3, ("params",), 7), job).tensors
+    left = [found[TensorName("params", "weight", step)] for step in (1, 2)]
+    assert all(map(torch.equal, left, (each.weight for each in averages)))
+
+
 def test_a_rank_is_given_its_piece_where_it_has_that_shape(tmp_path: Path) -> None:
     rows = Cut((6, 3), (((3, 3, 0, 1),), ((0, 3, 0, 1),)))
     net = nn.Linear(3, 3)

@@ -36,6 +36,8 @@ class Layout:
     """Steps before the full learning rate; the first is then at 0."""
     seed: int = 0
     """Of the first weights and of the data."""
+    own: bool = False
+    """Each rank draws its first weights by itself, so that no two ranks and no two layouts begin alike."""
     sp: bool = False
     zero: bool = False
     """The distributed optimizer."""

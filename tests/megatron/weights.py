@@ -1,4 +1,7 @@
-"""The same first weights in every layout: each tensor is drawn whole, by its name in the one-device model, and cut."""
+"""The same first weights in every layout: each tensor is drawn whole, by its name in the one-device model, and cut.
+
+A layout with `own` has others on each rank.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 from megatron.core import parallel_state
 
 if TYPE_CHECKING:
@@ -50,7 +54,7 @@ def _piece(name: str, parameter: Any, layout: Layout) -> torch.Tensor:
     shape = list(parameter.shape)
     if cut >= 0:
         shape[cut] *= size
-    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()) + layout.seed)
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()) + _seed(layout))
     whole = torch.randn(shape, generator=generator) * 0.05
     if "norm" in name and name.endswith("weight"):
         whole += 1
@@ -59,3 +63,8 @@ def _piece(name: str, parameter: Any, layout: Layout) -> torch.Tensor:
     if layout.swiglu and "linear_fc1" in name:  # gate and projection are cut apart
         return torch.cat([half.chunk(size)[rank] for half in whole.chunk(2)])
     return whole.chunk(size, cut)[rank]
+
+
+def _seed(layout: Layout) -> int:
+    """The seed of this rank's weights."""
+    return layout.seed + (1000 * layout.world + dist.get_rank() if layout.own else 0)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tspec.equivalence.cut import whole
 from tspec.equivalence.generator import weights
-from tspec.equivalence.observing.held import held_here
+from tspec.equivalence.observing.held import held_here, tensors
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
@@ -16,7 +16,11 @@ from tspec.runtime.edges import StateSource
 
 
 class InitialWeights:
-    """Gives parameters their weights when they are first seen, and records these."""
+    """Gives parameters their weights when they are first seen, and records these.
+
+    Parameters that are first seen after an update began, such as those of an average, or an
+    optimizer's own copies, are no first weights: they are computed from others.
+    """
 
     def __init__(self, orders: Orders, recorder: TensorRecorder, sizes: UpdateSizes) -> None:
         self._orders = orders
@@ -26,6 +30,8 @@ class InitialWeights:
         """Parameters whose weights were generated, or left unchanged."""
         self.filled: dict[str, float] = {}
         """Generated parameter -> the constant that the model had filled it with."""
+        self._begun = False
+        """An update began."""
 
     def set(self, source: StateSource) -> None:
         """Give parameters that were not there before their generated values, and record them."""
@@ -39,12 +45,31 @@ class InitialWeights:
             held = held_here(tensor)
             if name not in self._known and held is not None:
                 self._known.add(name)
-                self._generate(name, held)
-                self._recorder.rewrite(TensorName("params", name, 0), tensor.data)
+                if not self._begun:
+                    self._generate(name, held)
+                    self._recorder.rewrite(TensorName("params", name, 0), tensor.data)
                 first[TensorName("params", name, 0)] = tensor
                 if self._sizes.are_followed:
                     self._sizes.begins(name, held)
         self._recorder.record_all(first)
+
+    def update_begins(self, source: StateSource) -> None:
+        """Give an optimizer's copies in higher precision the weights of their parameters.
+
+        Megatron's optimizers make these copies when they are built, before weights are set, and
+        write them back after each update. Under the distributed optimizer a rank has a copy of its
+        part of a parameter only.
+        """
+        if self._begun:
+            return
+        self._begun = True
+        if self._orders.seed is None and not self._orders.rewrites:
+            return
+        parts = tensors(source, "parameter", "shard")
+        for name, main in tensors(source, "parameter", "main").items():
+            part = parts.get(name)
+            if part is not None and part.numel() == main.numel():
+                main.detach().copy_(part.detach().view_as(main))
 
     def _generate(self, name: str, tensor: Tensor) -> None:
         orders = self._orders

@@ -52,9 +52,11 @@ class Observer:
                 self._note_line("losses", call)
                 self._record_loss(call, call.fields.get("loss"))
             case "update":
+                self._weights.update_begins(source)
                 self._note_line("params", call)
                 self._optimizers.begins_megatrons(call, source)
             case "optimizer.step":
+                self._weights.update_begins(source)
                 self._note_line("params", call)
                 self._optimizers.begins(call, source)
 
