@@ -73,6 +73,7 @@ def test_every_kind_of_change_has_a_case() -> None:
             "require",
             "cover",
             "run",
+            "input",
             "compare",
             "within",
             "store",

@@ -184,6 +184,8 @@ def batches(layout: Layout, made: int = 0) -> Iterator[dict[str, torch.Tensor]]:
     rank = parallel_state.get_data_parallel_rank()
     causal = torch.ones(1, 1, length, length).tril() < 0.5
     first = made * GLOBAL_BATCH
+    if layout.owndata:
+        first += 1000 * layout.world + dist.get_rank()
     while True:
         for number in range(layout.microbatches):
             at = first + (number * layout.dp + rank) * layout.microbatch

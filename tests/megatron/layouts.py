@@ -38,6 +38,8 @@ class Layout:
     """Of the first weights and of the data."""
     own: bool = False
     """Each rank draws its first weights by itself, so that no two ranks and no two layouts begin alike."""
+    owndata: bool = False
+    """Each rank draws its batches by itself."""
     sp: bool = False
     zero: bool = False
     """The distributed optimizer."""

@@ -197,6 +197,7 @@ equivalences = st.builds(
     some(st.builds(n.EqualWhen, expressions), 0, 1),
     some(st.builds(n.Cover, st.sampled_from(["all", "pairs", "triples"]).map(n.Word)), 0, 1),
     some(runs, 1, 1),
+    some(st.builds(n.GeneratedInput, strings, expressions)),
     some(st.builds(n.Compare, some(words, 1)), 1, 1),
     some(st.builds(n.Within, expressions), 1, 1),
     some(st.builds(n.Store, words), 0, 1),

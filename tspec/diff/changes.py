@@ -19,7 +19,7 @@ KINDS: Sequence[str] = get_args(ChangeKind)
 PartName = Literal[
     "subjects", "group", "window", "thinning", "when", "expect", "action", "draft", "vocabulary",
     "place", "replicas", "mesh", "sizes",
-    "layout", "reference", "candidate", "sweep", "require", "equal when", "cover", "run",
+    "layout", "reference", "candidate", "sweep", "require", "equal when", "cover", "run", "input",
     "compare", "within", "store", "localize",
 ]  # fmt: skip
 

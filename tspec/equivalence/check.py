@@ -17,7 +17,7 @@ from tspec.equivalence.clipping import clipped
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
 from tspec.equivalence.later_reductions import reduced_later
-from tspec.equivalence.launch import SideRun, launch, recorded
+from tspec.equivalence.launch import Failed, SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.missing_passes import MissingPass, missing_passes
@@ -26,6 +26,7 @@ from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.shards import (
     data_axes,
     indivisible,
+    input_cuts,
     parameter_cuts,
     parameter_shards,
     tensor_cuts,
@@ -173,6 +174,7 @@ def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
             perturbation=perturbation,
             sketching=trial.sketching,
             further=trial.further,
+            inputs=trial.inputs,
         )
         name = f"sample-{number}" if number else "reference"
         given = Given(trial.reference, orders, inputs=first_stage(trial))
@@ -192,6 +194,12 @@ def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
             recorded(each, trial.origin or folder, begins_alike) for each in reference_runs(trial)
         )
     ]
+    generated = {name.name for name in found[0].generated}
+    for name, of in trial.inputs.items():
+        if name not in generated:
+            kind = "whole" if of.whole else "floating"
+            says = f"`{name}` was not generated: no call has a tensor of {kind} numbers as that input, from outside the graph"
+            raise Failed(f"the reference: {says}", "")
     return ReferenceRecordings(found[0], tuple(found[1:]))
 
 
@@ -214,6 +222,7 @@ def candidate_run(
         *(trial.steps, trial.recorded, trial.seed),
         sketching=trial.sketching,
         further=trial.further,
+        inputs=trial.inputs,
     )
     ranks = names_of_ranks(trial, reference)
     places = tensor_cuts(trial, reference) if trial.sketched else None
@@ -221,6 +230,7 @@ def candidate_run(
         *(trial.candidate, orders),
         cuts=tuple(map(ExpertNames.beside, ranks, parameter_cuts(trial, reference))),
         rewrites=rewrites,
+        input_cuts=input_cuts(trial, reference),
         places=places and tuple(map(ExpertNames.beside_tensors, ranks, places)),
     )
     return SideRun(name, given, trial.world)
@@ -316,7 +326,7 @@ def compare(
     comparer = Comparer(known, samples, trial.tolerance, recording.sketched)
     data = data_axes(trial, recording)
     given = known_before(trial, known)
-    due = [name for name in known if name.kind in trial.kinds and name not in given]
+    due = [name for name in known if trial.compares(name) and name not in given]
     whys = {name: indivisible(trial, name, recording.shape(name)) for name in due}
     judged = [
         tensors.judged(name, comparer, data)

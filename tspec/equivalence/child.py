@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tspec.equivalence.cut import Cut
+from tspec.equivalence.generator import Numbers
 from tspec.equivalence.observing.observer import Observer
 from tspec.equivalence.observing.orders import Orders, Perturbation, Sketching
 from tspec.equivalence.observing.watch import WATCH
@@ -29,7 +30,8 @@ class Given:
     `cuts` has each rank's shards of parameters under the reference's names. `rewrites` is a folder
     with the tensors that each rank replaces. `inputs` are the ranks that perturb their inputs;
     other ranks receive the outputs of those. `places` gives for each tensor that a rank sketches
-    the reference's name, and the elements of the reference's tensor that the rank holds. With
+    the reference's name, and the elements of the reference's tensor that the rank holds.
+    `input_cuts` has each rank's shards of generated inputs. With
     `stalled`, the processes watch each other: a process ends itself if another one is gone, or if
     none makes progress for that many seconds. It is None if the run is watched from outside.
     """
@@ -40,6 +42,7 @@ class Given:
     rewrites: Path | None = None
     inputs: tuple[int, ...] = (0,)
     places: tuple[Mapping[TensorName, tuple[str, Cut]], ...] | None = None
+    input_cuts: tuple[Mapping[TensorName, Cut], ...] | None = None
     stalled: float | None = None
 
     def write(self, file: Path) -> None:
@@ -56,6 +59,10 @@ class Given:
         said: dict[str, object] = {"command": self.command, "orders": self._orders(), "cuts": cuts}
         said |= {"rewrites": rewrites, "inputs": self.inputs, "places": places}
         said["stalled"] = self.stalled
+        said["input_cuts"] = self.input_cuts and [
+            [[astuple(name), cut.as_json()] for name, cut in each.items()]
+            for each in self.input_cuts
+        ]
         file.write_text(json.dumps(said))
 
     def has_orders_of(self, file: Path, begins_alike: bool = True) -> bool:
@@ -72,7 +79,8 @@ class Given:
         """The orders without each rank's own parts, as plain JSON values."""
         sketching = self.orders.sketching
         full = None if sketching is None else sorted(map(astuple, sketching.full))
-        return asdict(self.orders) | {"cuts": None, "rewrites": {}, "sketching": full}
+        said: dict[str, object] = asdict(self.orders)
+        return said | {"cuts": None, "rewrites": {}, "sketching": full, "input_cuts": None}
 
     @staticmethod
     def read(file: Path, rank: int) -> tuple[tuple[str, ...], Orders]:
@@ -96,6 +104,11 @@ class Given:
             orders["sketching"] = Sketching(full, of)
         if said["rewrites"] is not None:
             orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors
+        orders["inputs"] = {name: Numbers(**of) for name, of in orders["inputs"].items()}
+        if said["input_cuts"] is not None:
+            orders["input_cuts"] = {
+                TensorName(*name): Cut.of_json(cut) for name, cut in said["input_cuts"][rank]
+            }
         listed = {each: tuple(orders[each]) for each in ("kinds", "further")}
         return tuple(said["command"]), Orders(**orders | listed)
 

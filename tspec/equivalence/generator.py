@@ -7,6 +7,7 @@ arithmetic, so the bits are the same everywhere.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod, sqrt
 
@@ -20,6 +21,15 @@ _STEP, _FIRST, _SECOND = (
 )
 VECTOR_SPREAD = 0.1
 """The largest distance from their mean of the elements of a generated vector, such as a bias."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of an input: from `low` on, smaller than `high`, with `whole` whole ones."""
+
+    low: float
+    high: float
+    whole: bool = False
 
 
 def key(seed: int, *names: str) -> int:
@@ -59,6 +69,17 @@ def weights(seed: int, name: str, cut: Cut, mean: float = 0.0) -> Tensor:
     else:
         found = found * VECTOR_SPREAD + mean
     return found.masked_fill(positions < 0, 0.0)
+
+
+def numbers(seed: int, name: tuple[str, ...], cut: Cut, of: Numbers) -> Tensor:
+    """A rank's shard of an input: float64 of the shard's shape, 0 in its padding.
+
+    `name` has the canonical name, and the call of which it is an input.
+    """
+    positions = cut.positions()
+    parts = _shifted(bits(key(seed, "input", *name), positions), 11).double() * 2.0**-53
+    found = of.low + (of.high - of.low) * parts
+    return (found.floor() if of.whole else found).masked_fill(positions < 0, 0.0)
 
 
 def _shifted(value: Tensor, by: int) -> Tensor:

@@ -145,7 +145,8 @@ class Recording:
     `ZeroRedundancyOptimizer`; this rank keeps no states of them. `sketched` has the tensors whose
     entry in `tensors` is a sketch; it is empty where the tensor's shape is not the one that the
     layout gives the rank. `lines` has the line of the script that first handed `losses` to a
-    backward pass or a schedule, computed `gradient_norms`, or updated `params`.
+    backward pass or a schedule, computed `gradient_norms`, or updated `params`. `generated` are
+    inputs that were generated, with their shapes.
     """
 
     tensors: Mapping[TensorName, Tensor]
@@ -155,6 +156,7 @@ class Recording:
     sketched: Mapping[TensorName, Sketched] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     lines: Mapping[str, str] = field(default_factory=dict)
+    generated: Mapping[TensorName, tuple[int, ...]] = field(default_factory=dict)
 
     def shape(self, name: TensorName) -> tuple[int, ...]:
         """The shape of a tensor, whatever was recorded of it."""
@@ -186,6 +188,9 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     said["sketched"] = [
         [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
     ]
+    said["generated"] = [
+        [astuple(name), list(shape)] for name, shape in recording.generated.items()
+    ]
     part.write_text(json.dumps(said), encoding="utf-8")
     os.replace(part, file)
 
@@ -216,7 +221,9 @@ def read(folder: Path, rank: int) -> Recording:
     }
     elsewhere = frozenset(said["elsewhere"])
     return Recording(
-        tensors, said["filled"], modules, parts, sketched, elsewhere, lines=said["lines"]
+        *(tensors, said["filled"], modules, parts, sketched, elsewhere),
+        lines=said["lines"],
+        generated={TensorName(*name): tuple(shape) for name, shape in said["generated"]},
     )
 
 

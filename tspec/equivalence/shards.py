@@ -284,6 +284,16 @@ def parameter_cuts(
     )
 
 
+def input_cuts(trial: Trial, reference: Recording) -> tuple[Mapping[TensorName, Cut], ...]:
+    """Each rank's shards of generated inputs. Each pipeline stage may be given the batch."""
+    everywhere = replace(trial, layout=replace(trial.layout, stages=()))
+    found: list[dict[TensorName, Cut]] = [{} for _ in range(trial.world)]
+    for name, full in reference.generated.items():
+        for each in placed(everywhere, name, full):
+            found[each.rank][name] = each.cut
+    return tuple(found)
+
+
 def parameter_shards(trial: Trial, reference: Recording) -> Iterator[dict[TensorName, Tensor]]:
     """Each rank's shards of the parameters before the first step; padding is zero."""
     for cuts in _initial(trial, reference):

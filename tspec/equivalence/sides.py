@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 
 from tspec.equivalence.child import seed_of
 from tspec.equivalence.configurations import Configuration, Settings, configurations_of
+from tspec.equivalence.generator import Numbers
 from tspec.equivalence.observing.orders import Sketching
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import noises, number
@@ -18,11 +19,13 @@ from tspec.layout.sizes import Sizes, sizes_of
 from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration, matching
 from tspec.resolve.program.trials import (
     DEFAULT_SAMPLES,
+    Below,
     EquivalenceDeclaration,
     Generated,
     Noise,
     Recorded,
     Tolerance,
+    Uniform,
 )
 
 COMPARED = (
@@ -48,7 +51,7 @@ class Trial:
     values in which the reference differs. `localize` has modules judged alone where the sides
     differ. `seed` is None where weights are not generated. `origin` is a folder with recordings of
     the reference, whose weights the candidate begins with. `perturb` is None where the noise is the
-    machine epsilon of each tensor's dtype. `sketched` has runs record sketches, except for the
+    machine epsilon of each tensor's dtype. `inputs` are generated inputs. `sketched` has runs record sketches, except for the
     tensors in `full`.
     """
 
@@ -69,6 +72,7 @@ class Trial:
     samples: int
     perturb: float | None
     localize: bool
+    inputs: Mapping[str, Numbers] = field(default_factory=dict)
     sketched: bool = False
     full: frozenset[TensorName] = frozenset()
 
@@ -84,7 +88,12 @@ class Trial:
         made = {"params", "states", "gradient_norms"}
         gradients = () if made.isdisjoint(self.kinds) else ("param_grads",)
         made_of = ("outputs",) if "buffers" in self.kinds else ()
-        return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *made_of, *also)))
+        given = ("inputs",) if self.inputs else ()
+        return tuple(dict.fromkeys((*self.kinds, "losses", *gradients, *made_of, *given, *also)))
+
+    def compares(self, name: TensorName) -> bool:
+        """True for a tensor of a kind that is compared, and for each generated input."""
+        return name.kind in self.kinds or (name.kind == "inputs" and name.name in self.inputs)
 
     @property
     def further(self) -> tuple[str, ...]:
@@ -162,6 +171,7 @@ def _trial(
         samples=0 if noise is None else noise.samples or DEFAULT_SAMPLES,
         perturb=None if noise is None or noise.perturb is None else number(noise.perturb),
         localize=declaration.localize,
+        inputs={each.name: _numbers(each.numbers) for each in declaration.inputs},
         sketched=declaration.sketched,
     )
 
@@ -246,6 +256,12 @@ def _named(swept: Settings) -> str:
 def setting_text(value: Value) -> str:
     """A value as it is written, and as the script is given it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _numbers(of: Below | Uniform) -> Numbers:
+    if isinstance(of, Below):
+        return Numbers(0.0, float(of.limit), whole=True)
+    return Numbers(of.low, of.high)
 
 
 def _seed(declaration: EquivalenceDeclaration) -> int | None:

@@ -52,7 +52,8 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
     sketched = {
         name: stages[rank].sketched[name] for name, rank in order if name in stages[rank].sketched
     }
-    return Recording(tensors, filled, modules, sketched=sketched)
+    generated = {name: shape for each in stages for name, shape in each.generated.items()}
+    return Recording(tensors, filled, modules, sketched=sketched, generated=generated)
 
 
 def whole_models(layout: LayoutDeclaration, ranks: Sequence[Recording]) -> Sequence[Recording]:

@@ -307,6 +307,8 @@ def _trial_key(clause: nodes.Clause) -> str:
             return f"sweep {clause.name.text}"
         case nodes.Require():
             return f"require at {clause.span.start}"
+        case nodes.GeneratedInput():
+            return f"input {clause.name.value}"
         case nodes.EqualWhen():
             return f"equal when at {clause.span.start}"
     return _TRIAL_KEYS[type(clause)]

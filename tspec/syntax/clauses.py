@@ -41,6 +41,7 @@ ORDERS: dict[str, tuple[Slot, ...]] = {
         Slot((nodes.EqualWhen,), "equal when"),
         Slot((nodes.Cover,), "cover"),
         Slot((nodes.Run,), "run", needed=True),
+        Slot((nodes.GeneratedInput,), "input", several=True),
         Slot((nodes.Compare,), "compare", needed=True),
         Slot((nodes.Within,), "within", needed=True),
         Slot((nodes.Store,), "store"),
@@ -67,7 +68,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     ),
     "equivalence": (
         *("layout", "reference", "candidate", "sweep", "require", "equal", "cover"),
-        *("run", "compare", "within", "store", "localize"),
+        *("run", "input", "compare", "within", "store", "localize"),
     ),
     "replay": ("fix", "save", "run", "resume", "expect"),
     "test": ("trace", "events", "violates", "passes"),

@@ -32,6 +32,8 @@ def _equivalence_clause(node: nodes.Clause) -> Doc:
             return f"cover {node.coverage.text}"
         case nodes.Run():
             return _run(node)
+        case nodes.GeneratedInput():
+            return (f"input {quote(node.name.value)} from ", expression(node.numbers))
         case nodes.Compare():
             return ("compare ", words(node.kinds))
         case nodes.Within():

@@ -32,7 +32,8 @@ from tspec.syntax.sharding import (
 from tspec.syntax.trials import (
     At as At, Candidate as Candidate, Change as Change, Compare as Compare, Cover as Cover,
     EqualWhen as EqualWhen, Equivalence as Equivalence, Events as Events, ExpectAll as ExpectAll,
-    Fix as Fix, Happening as Happening, Localize as Localize, Passes as Passes,
+    Fix as Fix, GeneratedInput as GeneratedInput, Happening as Happening, Localize as Localize,
+    Passes as Passes,
     RankScript as RankScript, Reference as Reference, Replay as Replay, Require as Require,
     Resume as Resume, Run as Run, Save as Save, Setting as Setting, StepScript as StepScript,
     Store as Store, Sweep as Sweep, Test as Test, UsesLayout as UsesLayout,

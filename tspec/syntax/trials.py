@@ -77,6 +77,14 @@ class Run(Clause):
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedInput(Clause):
+    """`input "Model[labels]" from below(vocab)`: an input of the model is made of generated numbers."""
+
+    name: String
+    numbers: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Compare(Clause):
     """`compare outputs, params`."""
 

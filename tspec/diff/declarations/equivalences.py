@@ -62,6 +62,7 @@ def _changes(
     covers = (COVERED.index(each.cover or "all") for each in (old, new))
     yield "cover", "cover", _of_numbers(*covers)
     yield "run", "run", _of_runs(old, new)
+    yield from _of_inputs(old, new)
     yield "compare", "compare", _of_sets(set(old.compare), set(new.compare))
     yield "within", "within", tolerances.order(old.within, new.within)
     # The tolerance of a sketch is raised by the error of its estimate.
@@ -94,6 +95,14 @@ def _of_runs(old: EquivalenceDeclaration, new: EquivalenceDeclaration) -> str:
     if old.length is None or new.length is None or old.length.unit != new.length.unit:
         return _same(old.length, new.length)
     return _of_numbers(old.length.count, new.length.count)
+
+
+def _of_inputs(
+    old: EquivalenceDeclaration, new: EquivalenceDeclaration
+) -> Iterator[tuple[PartName, str, str]]:
+    before, after = ({each.name: each.numbers for each in one.inputs} for one in (old, new))
+    for name in dict.fromkeys([*before, *after]):
+        yield "input", f"input {name}", _same(before.get(name), after.get(name))
 
 
 def _same(old: object, new: object) -> str:

@@ -191,6 +191,19 @@ class ModuleCalls:
         return changed
 
 
+def given_to(call: WatchedCall) -> dict[str, Tensor]:
+    """The tensors that a module or a loss is given, by their canonical names as inputs."""
+    if call.event == "target":
+        target = call.fields.get("target")
+        name = f"{call.callable.rpartition('.')[2]}[target]"
+        return {name: target} if isinstance(target, Tensor) else {}
+    module = _module(call)
+    if module is None:
+        return {}
+    tensors = tensors_of(call.fields.get("inputs"))
+    return dict(zip(_names(module.name, call), tensors, strict=False))
+
+
 def tensors_of(field: Any) -> list[Any]:
     """The elements of a field of several tensors, or of several names; empty if it is missing."""
     return list(field) if isinstance(field, tuple) else []

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from tspec.equivalence.observing.generated_inputs import GeneratedInputs
 from tspec.equivalence.observing.held import held_here
 from tspec.equivalence.observing.initial_weights import InitialWeights
-from tspec.equivalence.observing.module_calls import ModuleCalls, tensors_of
+from tspec.equivalence.observing.module_calls import ModuleCalls, given_to, tensors_of
 from tspec.equivalence.observing.optimizers import Optimizers
 from tspec.equivalence.observing.orders import Orders
+from tspec.equivalence.observing.perturber import is_forward
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.progress import Progress
@@ -31,6 +33,7 @@ class Observer:
         self._recorder = TensorRecorder(orders, self._progress)
         self._sizes = UpdateSizes(orders, self._recorder)
         self._weights = InitialWeights(orders, self._recorder, self._sizes)
+        self._inputs = GeneratedInputs(orders)
         self._calls = ModuleCalls(orders, self._recorder)
         self._optimizers = Optimizers(orders, self._recorder, self._sizes)
         self._lines: dict[str, str] = {}
@@ -47,7 +50,11 @@ class Observer:
         match call.event:
             case "forward":
                 self._weights.set(source)
+                self._inputs.give(call)
                 self._calls.begins(call)
+            case "target":
+                self._inputs.give(call)
+                self._record_target(call)
             case "backward" if not self._scheduled:
                 self._note_line("losses", call)
                 self._record_loss(call, call.fields.get("loss"))
@@ -110,6 +117,12 @@ class Observer:
         if isinstance(loss, Tensor) and loss.numel() == 1:  # else the output of a stage
             self._recorder.record(self._recorder.name("losses", "loss", call), loss)
 
+    def _record_target(self, call: WatchedCall) -> None:
+        """Record the target of a loss that was generated. Others are not followed."""
+        for name, target in given_to(call).items() if is_forward() else ():
+            if name in self._orders.inputs:
+                self._recorder.record(self._recorder.name("inputs", name, call), target)
+
     def _close_step(self, step: int, source: StateSource) -> None:
         self._optimizers.record_states(source, step)  # parameters are updated from them
         for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
@@ -134,6 +147,7 @@ class Observer:
             sketched=self._recorder.sketched,
             elsewhere=self._optimizers.elsewhere(source),
             lines=self._lines,
+            generated=self._inputs.shapes,
         )
         write(self._folder, source.rank, recording)
         self._progress.reached("its end")

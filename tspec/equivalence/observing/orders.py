@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from tspec.equivalence.cut import Cut
+from tspec.equivalence.generator import Numbers
 from tspec.equivalence.recording import TensorName
 
 
@@ -46,7 +47,8 @@ class Orders:
     has whole tensors. `rewrites` has the values that replace inputs, outputs and their gradients
     after they were recorded, and parameters before the first step. `further` are regular
     expressions of the names of inputs that are recorded though they are not the first of their
-    module.
+    module. `inputs` are inputs that are generated; `input_cuts` has this rank's shard of each of
+    them, by the call; None on the reference.
     """
 
     steps: int
@@ -57,3 +59,5 @@ class Orders:
     rewrites: Mapping[TensorName, Tensor] = field(default_factory=dict)
     sketching: Sketching | None = None
     further: tuple[str, ...] = ()
+    inputs: Mapping[str, Numbers] = field(default_factory=dict)
+    input_cuts: Mapping[TensorName, Cut] | None = None

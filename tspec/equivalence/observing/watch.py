@@ -8,6 +8,11 @@ from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 _CLASS = ("field", ("name", "self"), "__class__")
 _CODE = ("field", ("field", ("name", "self"), "forward"), "__code__")
 _TENSOR, _OPTIONAL = ("tensor",), ("optional", ("tensor",))
+_LOSSES = (
+    *("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
+    *("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"),
+)
+"""Functions of torch whose `target` comes with the batch."""
 WATCH = WatchSpec(
     events=(
         EventSpec(
@@ -23,6 +28,11 @@ WATCH = WatchSpec(
                 FieldSpec("file", ("string",), ("field", _CODE, "co_filename")),
                 FieldSpec("line", ("int",), ("field", _CODE, "co_firstlineno")),
             ),
+        ),
+        EventSpec(
+            "target",
+            tuple(f"torch.nn.functional.{each}" for each in _LOSSES),
+            (FieldSpec("target", _TENSOR, ("name", "target")),),
         ),
         EventSpec(
             "backward",

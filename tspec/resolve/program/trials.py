@@ -39,7 +39,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Weights and batches are generated, for `models` models if given."""
+    """Weights are generated, for `models` models if given."""
 
     seed: int | None = None
     models: int | None = None
@@ -50,6 +50,29 @@ class Recorded:
     """The weights of a recorded reference. The path is relative to the file."""
 
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Whole numbers from 0 on, smaller than `limit`, such as tokens or classes."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Floating numbers from `low` on, smaller than `high`, all equally likely."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedInput:
+    """An input of a module, or a target of a loss, by its canonical name, and its numbers."""
+
+    name: str
+    numbers: Below | Uniform
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +146,8 @@ class EquivalenceDeclaration:
     cover: Literal["all", "pairs", "triples"] | None
     length: Length | None
     origin: Generated | Recorded | None
+    inputs: tuple[GeneratedInput, ...]
+    """Inputs that are generated. The script provides the others."""
     compare: tuple[str, ...]
     within: Tolerance
     sketched: bool

@@ -28,6 +28,7 @@ from tspec.resolve.program.trials import (
     Sweep,
 )
 from tspec.resolve.program.types import Type
+from tspec.resolve.trials.inputs import lower_inputs
 from tspec.resolve.trials.runs import check_words, listed, lower_length
 from tspec.resolve.trials.tolerances import lower_tolerance
 from tspec.syntax import nodes
@@ -109,6 +110,8 @@ def lower_equivalence(
     for run in trial.clauses(nodes.Run):
         length = lower_length(run.length, reporter)
         origin = None if run.origin is None else _origin(run.origin, reporter)
+    given = trial.clauses(nodes.GeneratedInput)
+    inputs = tuple(lower_inputs(given, origin, trial.layout, reporter))
     for compare in trial.clauses(nodes.Compare):
         check_words(compare.kinds, COMPARED, "compared", reporter)
     for store in trial.clauses(nodes.Store):
@@ -130,6 +133,7 @@ def lower_equivalence(
         next((_COVERAGE[each.coverage.text] for each in trial.clauses(nodes.Cover)), None),
         length,
         origin,
+        inputs,
         tuple(kind.text for each in trial.clauses(nodes.Compare) for kind in each.kinds),
         tolerance,
         bool(trial.clauses(nodes.Store)),
