@@ -2,7 +2,8 @@
 
     python -m tests.equivalence.megatron_generated [CASE …]
 
-Both sides are given weights: generated ones, or the candidate those of the recorded reference. The status is 1 if a clean
+Both sides are given weights: generated ones, or the candidate those of the recorded reference. With `batches` they are
+also given tokens and labels, and each rank of the job draws others. The status is 1 if a clean
 job differs from one device, or if something else is first wrong in a job with a fault.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 from tests.equivalence.forked import forked
 from tests.equivalence.megatron_sweep import LLAMA, MOE, trial
 from tests.megatron.cpu import run_on_cpu
+from tests.megatron.shipped import SIZES
 from tspec.equivalence.check import (
     Outcome,
     compare,
@@ -24,16 +26,37 @@ from tspec.equivalence.check import (
     run_candidate,
     run_reference,
 )
+from tspec.equivalence.generator import Numbers
 from tspec.equivalence.sides import Trial
+from tspec.resolve.program.trials import Combined, Noise, Number
 
 SEED = 7
 STEPS = 2
 """The second step begins with what the first update left: with copies of the optimizer that it wrote back."""
 
+SAMPLES = 2
+"""Perturbed runs of jobs with generated batches. With one run, the norm of the second step of `dp=2,bf16` was at 1.14 times
+its tolerance; with two it is at 0.64."""
+
 
 def generated(asked: Trial, folder: Path) -> Outcome:
     """Both sides begin with generated weights."""
     return _compared(replace(asked, seed=SEED), folder)
+
+
+def batches(asked: Trial, folder: Path) -> Outcome:
+    """Both sides begin with generated weights and are given generated tokens and labels."""
+    numbers = Numbers(0, SIZES["vocab"], whole=True)
+    inputs = {"GPTModel": numbers, "GPTModel[labels]": numbers}
+    drawn = replace(asked, reference=_drawn(asked.reference), candidate=_drawn(asked.candidate))
+    tolerance = Combined("*", Number(3), Noise(samples=SAMPLES))
+    return generated(replace(drawn, inputs=inputs, samples=SAMPLES, tolerance=tolerance), folder)
+
+
+def _drawn(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The job with batches that each rank draws by itself."""
+    script, job, *more = command
+    return (script, f"{job},owndata", *more)
 
 
 def recorded(asked: Trial, folder: Path) -> Outcome:
@@ -84,6 +107,11 @@ CASES = (
     Case(f"tp=2,sp,etp=2,{MOE}"),
     Case(f"dp=2,ep=2,zero,{MOE},noaux,bf16"),
     Case("tp=2,pp=2,dp=2,sp,zero,bf16"),
+    Case("dp=2,bf16", batches),
+    Case("tp=2,sp,bf16", batches),
+    Case(f"pp=2,virtual=2,kv=2,{LLAMA}", batches),
+    Case("tp=2,pp=2,dp=2,sp,zero,bf16", batches),
+    Case("dp=2,zero,bf16", batches, "parameters_not_gathered", f"params {EMBEDDING}"),
     Case("tp=2,bf16", script, "", f"params {EMBEDDING}"),
     Case(
         *("tp=2,sp,bf16", generated, "final_norm_not_marked"),

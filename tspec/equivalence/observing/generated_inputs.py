@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tspec.equivalence.cut import whole
 from tspec.equivalence.generator import Numbers, numbers
-from tspec.equivalence.observing.module_calls import given_to
+from tspec.equivalence.observing.module_calls import given_to, module_around
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.perturber import is_forward
 from tspec.equivalence.recording import TensorName
@@ -56,7 +56,8 @@ class GeneratedInputs:
         """The reference's name of an input: that of the model, for each of its chunks in a pipeline."""
         kind = call.fields.get("class")
         module, bracket, argument = name.partition("[")
-        if call.parent is None and isinstance(kind, str) and module.startswith(f"{kind}."):
+        is_chunk = isinstance(kind, str) and module.startswith(f"{kind}.")
+        if is_chunk and module_around(call) is None:
             return f"{kind}{bracket}{argument}"
         return name
 

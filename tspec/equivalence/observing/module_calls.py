@@ -107,10 +107,7 @@ class ModuleCalls:
         return any(re.fullmatch(each, name) for each in self._orders.further)
 
     def _described(self, call: WatchedCall, given: Mapping[str, Tensor]) -> ModuleCall:
-        at, parent = call.fields, call.parent
-        around = None
-        while parent is not None and around is None:
-            around, parent = _module(parent), parent.parent
+        at, around = call.fields, module_around(call)
         kind, file = at["class"], at["file"]
         return ModuleCall(
             kind=kind if isinstance(kind, str) else "",
@@ -202,6 +199,14 @@ def given_to(call: WatchedCall) -> dict[str, Tensor]:
         return {}
     tensors = tensors_of(call.fields.get("inputs"))
     return dict(zip(_names(module.name, call), tensors, strict=False))
+
+
+def module_around(call: WatchedCall) -> Ref | None:
+    """The module whose code makes a call, wrappers left out; None if none does."""
+    around, parent = None, call.parent
+    while parent is not None and around is None:
+        around, parent = _module(parent), parent.parent
+    return around
 
 
 def tensors_of(field: Any) -> list[Any]:
