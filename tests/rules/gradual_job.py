@@ -2,7 +2,8 @@
 
 `gradual_job.py [FAULT]`. Faults: `unaveraged` (gradients of what has a rate of 0 are not averaged), `own_moments` (after
 step 6 one rank goes on with empty moments of the last layer), `clamped` (one rank clamps its weights after each update),
-`same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average).
+`same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average), `alone`
+(ranks draw their own weights, and nothing is averaged).
 """
 
 import sys
@@ -20,7 +21,7 @@ RATE = 1e-2
 def work(rank: int, meeting: str, fault: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    torch.manual_seed(0)
+    torch.manual_seed(rank if fault == "alone" else 0)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
     optimizer = make_optimizer(model)
     for step in range(1, STEPS + 1):
@@ -31,7 +32,8 @@ def work(rank: int, meeting: str, fault: str) -> None:
         nn.functional.cross_entropy(model(inputs), labels).backward()
         if fault == "clipped_first":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        average(optimizer, fault)
+        if fault != "alone":
+            average(optimizer, fault)
         if fault != "clipped_first":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

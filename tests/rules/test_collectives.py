@@ -43,13 +43,14 @@ FAULTS = (
 )
 """A kind of job, its fault, and a rule of the pack communication that finds it."""
 FAULTS_BY_HAND = (
-    ("unaveraged", "gradients_agree"),
-    ("own_moments", "optimizer_state_agrees"),
-    ("clamped", "parameters_agree"),
-    ("same_data", "ranks_reduce_different_gradients"),
-    ("clipped_first", "gradients_are_averaged_before_they_are_clipped"),
+    ("unaveraged", "data_parallel", "gradients_agree"),
+    ("own_moments", "data_parallel", "optimizer_state_agrees"),
+    ("clamped", "data_parallel", "parameters_agree"),
+    ("same_data", "data_parallel", "ranks_reduce_different_gradients"),
+    ("clipped_first", "data_parallel", "gradients_are_averaged_before_they_are_clipped"),
+    ("alone", "replicas", "ranks_learn_from_one_another"),
 )
-"""A fault of `gradual_job.py`, and a rule of the pack data_parallel that finds it."""
+"""A fault of `gradual_job.py`, and a pack with a rule that finds it."""
 
 FAULTS_OF_PARTS = (
     ("output", "equal_inputs_give_equal_gradients"),
@@ -157,9 +158,9 @@ def test_a_sound_job_that_averages_by_hand(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize(("fault", "rule"), FAULTS_BY_HAND)
-def test_faults_of_averages_by_hand(fault, rule, tmp_path):
-    done, found = run(tmp_path, fault, packs=("data_parallel",), job=BY_HAND)
+@pytest.mark.parametrize(("fault", "pack", "rule"), FAULTS_BY_HAND)
+def test_faults_of_averages_by_hand(fault, pack, rule, tmp_path):
+    done, found = run(tmp_path, fault, packs=(pack,), job=BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr
     assert rule in {each for each, _ in found}
 
