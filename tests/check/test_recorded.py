@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.jobs import tspec
 from tspec.check import columnar, replayed
 from tspec.check.interpret import interpret
 from tspec.check.verdicts import Instance, Verdicts
@@ -24,14 +22,8 @@ ROOT = Path(__file__).parents[2]
 def record(out: Path, *arguments: str) -> None:
     """Record a short run of the demo's script."""
     script = str(ROOT / "docs" / "demo" / "digits.py")
-    command = [sys.executable, "-m", "tspec", "record", "-o", str(out), "--", script]
-    done = subprocess.run(
-        [*command, "--epochs", "1", "--samples", "256", *arguments],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=250,
-    )
+    short = ("--epochs", "1", "--samples", "256")
+    done = tspec("record", "-o", str(out), "--", script, *short, *arguments)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

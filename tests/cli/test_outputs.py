@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests import warm
 from tests.cli.recordings import record_loop
 from tspec import files
 from tspec.cli.app import app
@@ -166,9 +167,7 @@ def test_a_folder_that_a_script_removes_loses_no_finding(folder: Path) -> None:
         "os.chdir('a_folder')\n"
     )
     command = ("run", "checks.tspec", "--report", "out/r.json", "--", "train.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "tspec", *command], capture_output=True, text=True, timeout=200
-    )
+    done = warm.run(*command, cwd=Path.cwd())
     assert done.returncode == 0, done.stderr
     assert "tspec: the report out/r.json cannot be written: " in done.stderr
     assert '"rule": "checks.gradients_are_cleared"' in done.stderr

@@ -2,9 +2,9 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = re.compile(r"^```console\n\$ (tspec run [^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -15,14 +15,8 @@ def test_the_first_example_prints_what_it_says() -> None:
     found = EXAMPLE.search(readme)
     assert found is not None
     command, expected = found.groups()
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split()],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"},
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
+    env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    done = warm.run(*command.split()[1:], env=env)
     assert done.returncode == 0, done.stderr
     said = comparable(done.stdout)
     for part in filter(None, re.split(r"^\s*\.\.\.\n", expected, flags=re.MULTILINE)):

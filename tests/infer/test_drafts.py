@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.jobs import tspec
 from tspec.check.columnar import check
 from tspec.infer import STANDARD, Inference, infer
 from tspec.infer.emit import emit
@@ -25,13 +23,7 @@ BOUNDED = r'by: "(learning|ranges)@'
 
 
 def record(folder: Path, *options: str) -> Path:
-    done = subprocess.run(
-        [sys.executable, "-m", "tspec", "record", "-o", str(folder), "--", str(SCRIPT), *options],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    done = tspec("record", "-o", str(folder), "--", str(SCRIPT), *options)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests import warm
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PATIENCE = 400
@@ -35,10 +37,22 @@ def python(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Comple
     )
 
 
+def tspec(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """`tspec ARGUMENTS` in forks of a process that has imported torch, to its end."""
+    return warm.run(*map(str, arguments), cwd=cwd, env=environment())
+
+
 def recorded(
     out: Path, script: Path, *arguments: str | Path, options: Sequence[str | Path] = ()
 ) -> subprocess.CompletedProcess[str]:
     """`tspec record -o OUT OPTIONS -- SCRIPT ARGUMENTS`, to its end; without the line on what was recorded."""
+    return without_size(tspec("record", "-o", out, *options, "--", script, *arguments))
+
+
+def recorded_anew(
+    out: Path, script: Path, *arguments: str | Path, options: Sequence[str | Path] = ()
+) -> subprocess.CompletedProcess[str]:
+    """The same in an interpreter of its own."""
     done = python("-m", "tspec", "record", "-o", out, *options, "--", script, *arguments)
     return without_size(done)
 

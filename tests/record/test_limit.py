@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.record.processes import ROOT, python, recorded
+from tests.record.processes import ROOT, python, recorded, tspec
 from tspec.cli.app import app
 from tspec.record.stream import StreamWriter
 from tspec.trace.model import Boundary, Context, Record, Sample
@@ -62,18 +62,18 @@ def test_a_recording_ends_at_its_limit_and_the_job_goes_on(tmp_path: Path, scrip
     assert stream.ending is not None
     assert (stream.ending.how, stream.ending.step) == ("limit", step)
     assert stream.records[-1].context.step == step
-    shown = python("-m", "tspec", "trace", "show", tmp_path / "trace")
+    shown = tspec("trace", "show", tmp_path / "trace")
     assert f"0-{step}" in shown.stdout
     assert "ended at its size limit" in shown.stdout
-    checked = python("-m", "tspec", "check", "std.hygiene", "--trace", tmp_path / "trace")
+    checked = tspec("check", "std.hygiene", "--trace", tmp_path / "trace")
     assert checked.returncode == 0, checked.stdout
     assert f"rank 0: recording ends in step {step} at its size limit" in checked.stdout
     assert re.search(r"\d+ instances? undecided", checked.stdout), checked.stdout
 
 
 def test_a_run_is_recorded_up_to_the_limit(tmp_path: Path, script: Path) -> None:
-    done = python(
-        "-m", "tspec", "run", "std.hygiene", "--record", tmp_path / "trace",
+    done = tspec(
+        "run", "std.hygiene", "--record", tmp_path / "trace",
         "--max-trace-size", "150kB", "--", script, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

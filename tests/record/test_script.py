@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 import tspec
-from tests.record.processes import SCRIPTS, python, recorded
+from tests.record.processes import SCRIPTS, python, recorded_anew
 from tspec.trace.model import Begin, Finish, Sample
 from tspec.trace.read import read_trace
 from tspec.trace.sizes import in_words
@@ -23,7 +23,7 @@ def test_unusual_scripts_print_what_they_print_alone(tmp_path: Path) -> None:
     script = SCRIPTS / "unusual.py"
     arguments = ("-a", "--b", "c d", "--", "-o")
     alone = python(script, *arguments)
-    done = recorded(tmp_path / "trace", script, *arguments)
+    done = recorded_anew(tmp_path / "trace", script, *arguments)
     assert alone.returncode == done.returncode == 0, alone.stderr + done.stderr
     assert done.stdout == alone.stdout
     assert "Error" not in alone.stdout
@@ -69,7 +69,7 @@ def test_a_function_of_the_user_is_an_event(tmp_path: Path) -> None:
     (tmp_path / "own.tspec").write_text(OWN)
     script = tmp_path / "train.py"
     script.write_text(TRAIN)
-    done = recorded(tmp_path / "trace", script, options=["--use", tmp_path / "own.tspec"])
+    done = recorded_anew(tmp_path / "trace", script, options=["--use", tmp_path / "own.tspec"])
     assert (done.returncode, done.stderr) == (0, "")
     [stream] = read_trace(tmp_path / "trace").streams
     calls = [r for r in stream.records if isinstance(r, Begin) and r.event == "blend"]
@@ -112,7 +112,7 @@ def test_a_spec_with_errors_starts_nothing(tmp_path: Path) -> None:
     (tmp_path / "own.tspec").write_text(OWN.replace("float", "flaot"))
     script = tmp_path / "train.py"
     script.write_text("print('ran')\n")
-    done = recorded(tmp_path / "trace", script, options=["--use", tmp_path / "own.tspec"])
+    done = recorded_anew(tmp_path / "trace", script, options=["--use", tmp_path / "own.tspec"])
     assert done.returncode == 2
     assert "flaot" in done.stderr
     assert "Traceback" not in done.stderr

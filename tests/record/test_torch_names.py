@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.record.processes import SCRIPTS, python, recorded
+from tests.record.processes import SCRIPTS, python, recorded, tspec
 
 SPEC, JOB = SCRIPTS / "torch_names.tspec", SCRIPTS / "torch_names.py"
 WARNINGS = ("--fail-on", "warning")
@@ -12,7 +12,7 @@ WARNINGS = ("--fail-on", "warning")
 def test_rules_look_at_what_they_name(tmp_path: Path) -> None:
     plain = python(JOB)
     report = tmp_path / "report.json"
-    done = python("-m", "tspec", "run", SPEC, "--report", report, *WARNINGS, "--", JOB)
+    done = tspec("run", SPEC, "--report", report, *WARNINGS, "--", JOB)
     assert done.returncode == 1, done.stdout + done.stderr
     assert plain.stdout.splitlines()[-1] in done.stdout
     found = {one["rule"].rsplit(".", 1)[1]: one["step"] for one in _all(report)}
@@ -23,7 +23,7 @@ def test_a_recording_holds_what_specs_name(tmp_path: Path) -> None:
     done = recorded(tmp_path / "run", JOB, options=("--use", SPEC))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == python(JOB).stdout
-    shown = python("-m", "tspec", "trace", "show", tmp_path / "run").stdout
+    shown = tspec("trace", "show", tmp_path / "run").stdout
     calls = " ".join(shown.split())
     assert "fill 4" in calls
     assert "torch.linalg.solve 2" in calls

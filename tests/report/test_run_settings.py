@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 from junitparser import JUnitXml
 
+from tests import warm
 from tests.report.schemas import schema
 
 SCRIPT = """
@@ -40,14 +40,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def tspec(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tspec", *arguments, "--", "train.py"],
-        cwd=project,
-        env={**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    env = {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
+    return warm.run(*arguments, "--", "train.py", cwd=project, env=env)
 
 
 def test_a_rule_that_warns_stops_where_the_project_says_so(project: Path) -> None:

@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from tests.families import family
-from tests.record.processes import ROOT, python
+from tests.jobs import tspec
+from tests.record.processes import ROOT
 from tests.runtime.test_ranks import ALIKE, counts, findings, join, ranks
 from tests.runtime.training import module
 from tspec.runtime.ranks import sync
@@ -28,7 +29,7 @@ JOB = ROOT / "tests" / "clean" / "joined.py"
 def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None:
     recording = tmp_path / "run"
     options = ("--record", recording, "--", JOB, "--kind", kind, "--epochs", "2")
-    done = python("-m", "tspec", "run", "specs/essentials", *options)
+    done = tspec("run", "specs/essentials", *map(str, options))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "internal error" not in done.stderr
     assert "ranks make their steps apart" not in done.stderr
@@ -40,7 +41,7 @@ def test_ranks_that_joined_number_steps_alike(kind: str, tmp_path: Path) -> None
     for stream in read_trace(recording).streams:
         assert isinstance(stream.records[-1], Finish)
         assert stream.records[-1].context.step == 10
-    checked = python("-m", "tspec", "check", "specs/essentials", "--trace", recording)
+    checked = tspec("check", "specs/essentials", "--trace", str(recording))
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

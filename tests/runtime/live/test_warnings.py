@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
+
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
 import contextlib
@@ -138,7 +140,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("how", ["hooks", "block", "record", "run", "record a block", "run hooks"])
+ONE = ("hooks", "block", "record", "run")
+BOTH = ("record a block", "run hooks")
+"""Two of these ways at once."""
+
+
+@pytest.mark.parametrize("how", family((*ONE, *BOTH), ONE, BOTH))
 def test_warnings_name_the_same_lines(how: str, folder: Path) -> None:
     out = f"{how.replace(' ', '_')}.json"
     tspec = ("-m", "tspec")
