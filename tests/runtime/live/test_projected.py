@@ -60,6 +60,20 @@ def test_what_is_changed_now_and_then_is_not(change: Change) -> None:
     assert not projected(change)
 
 
+@pytest.mark.parametrize("clips", [True, False])
+def test_what_another_optimizer_changes_is_not(clips: bool) -> None:
+    weight, known = nn.Parameter(torch.zeros(4, 4)), ProjectedParameters(features)
+    with torch.no_grad():
+        for number in range(1, 101):
+            for optimizer in range(2):
+                known.before_update(optimizer, [weight])
+                weight += 0.1
+                known.after_update(optimizer, [weight])
+            if clips:
+                clip(number, weight)
+    assert (weight in known) == clips
+
+
 def test_nothing_is_kept_of_an_optimizer_that_is_gone() -> None:
     weight = nn.Parameter(torch.zeros(4, 4))
     known = ProjectedParameters(features)

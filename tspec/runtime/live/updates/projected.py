@@ -73,16 +73,27 @@ class ProjectedParameters:
         known.returned, known.changed = None, changed
 
     def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
-        """An update returned: keep the digests, if the next update compares them."""
+        """An update returned: keep the digests, if the next update compares them.
+
+        Another optimizer that holds some of the parameters finds them as this one leaves them.
+        """
         known = self._updates.setdefault(optimizer, _Updates())
         known.count += 1
         undecided = any(number < IN_A_ROW for number in known.changed.values())
         if LOOKS.takes(known.count) or undecided:
-            known.returned = {
-                id(parameter): digest
-                for parameter, digest in zip(parameters, self._digests(parameters), strict=True)
-                if not isinstance(digest, Missing)
-            }
+            known.returned = self._known_digests(parameters)
+        for other in self._updates.values():
+            if other is not known and other.returned:
+                held = [each for each in parameters if id(each) in other.returned]
+                other.returned |= self._known_digests(held) if held else {}
+
+    def _known_digests(self, parameters: Sequence[torch.Tensor]) -> dict[int, Any]:
+        """Id of a parameter -> its digest, of those that can be read."""
+        return {
+            id(parameter): digest
+            for parameter, digest in zip(parameters, self._digests(parameters), strict=True)
+            if not isinstance(digest, Missing)
+        }
 
     def forget(self, optimizers: Iterable[int]) -> None:
         """These optimizers are gone."""
