@@ -25,7 +25,6 @@ from tspec.runtime.live.living import instances_of
 from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Arguments, ReturnListener, Role
 
-
 FULLY_SHARD = "torch.distributed.fsdp.fully_shard"
 FULLY_SHARDED = "torch.distributed.fsdp.FullyShardedDataParallel.__init__"
 
