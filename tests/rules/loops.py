@@ -132,6 +132,21 @@ class UpdatesUseEachGradientOnce(Loop):
             super().clear()
 
 
+class TwoLossesForOneEncoder(Loop):
+    """The encoder learns from a second loss too, with an optimizer of its own."""
+
+    rule = "updates_use_each_gradient_once"
+
+    def prepared(self):
+        self.of_encoder = torch.optim.SGD(self.model[0].parameters(), lr=1e-3)
+
+    def after_update(self):
+        if not self.faulty:
+            self.of_encoder.zero_grad()
+        self.backward(self.model[0](DIGITS.images[:32]).square().mean())
+        self.of_encoder.step()
+
+
 class StepsHaveGradients(Loop):
     def backward(self, loss):
         if not self.faulty:
@@ -891,6 +906,33 @@ class UpdatesHaveALearningRate(Loop):
         self.schedule.step()
 
 
+class DecaysToNothing(Loop):
+    """The schedule of the epochs is stepped after each update."""
+
+    rule = "updates_have_a_learning_rate"
+    steps = 28
+
+    def after_update(self):
+        self.optimizer.param_groups[0]["lr"] *= 0.05 if self.faulty else 0.9
+
+
+class LearningRatesAreSetInGroups(Loop):
+    def clear(self):
+        super().clear()
+        self.optimizer.lr = lr = 1e-3 * self.step
+        if not self.faulty:
+            self.optimizer.param_groups[0]["lr"] = lr
+
+
+class LearningRatesOfDefaults(LearningRatesAreSetInGroups):
+    rule = "learning_rates_are_set_in_groups"
+
+    def clear(self):
+        super(LearningRatesAreSetInGroups, self).clear()
+        options = self.optimizer.defaults if self.faulty else self.optimizer.param_groups[0]
+        options["lr"] = 1e-3 * self.step
+
+
 class SchedulesBelongToAnOptimizerThatUpdates(Loop):
     steps = 24
 
@@ -973,6 +1015,14 @@ class LossDoesNotDiverge(Loop):
 
     def loss(self, output, labels):
         return super().loss(output, labels) * (2.8**self.step if self.faulty else 1.0)
+
+
+class LossDoesNotFallWithoutBound(Loop):
+    steps = 12
+
+    def loss(self, output, labels):
+        lost = super().loss(output, labels)
+        return -lost * 2.8**self.step if self.faulty else lost - 2000
 
 
 class GradientsKeepTheirSize(Loop):

@@ -52,7 +52,7 @@ def updates(clear: Clear, count: int) -> list[bool]:
     for _ in range(count):
         backward(known, weight.square().sum())
         backward(known, weight.sum())
-        found.append(known.of(0) == [weight])
+        found.append(known.of([weight]) == [weight])
         known.after_update(0, [weight])
         clear(known, weight)
     return found
@@ -75,7 +75,7 @@ def test_what_another_loss_adds_after_the_update_is_cleared_in_time() -> None:
     for _ in range(3):
         weight.grad = None
         backward(known, weight.sum())
-        assert known.of(0) == []
+        assert known.of([weight]) == []
         known.after_update(0, [weight])
         backward(known, weight.square().sum())
 
@@ -85,7 +85,7 @@ def test_an_assigned_gradient_is_new() -> None:
     for _ in range(3):
         backward(known, weight.square().sum())
         weight.grad = torch.ones(4)
-        assert known.of(0) == []
+        assert known.of([weight]) == []
         known.after_update(0, [weight])
 
 
@@ -96,7 +96,7 @@ def test_what_no_pass_reaches_is_not_said() -> None:
     for _ in range(3):
         backward(known, other.sum())
         weight.grad.mul_(0.9)
-        assert known.of(0) == []
+        assert known.of([weight]) == []
         known.after_update(0, [weight])
 
 
@@ -106,6 +106,19 @@ def test_nothing_is_kept_of_an_optimizer_that_is_gone() -> None:
         backward(known, weight.sum())
         known.after_update(0, [weight])
     backward(known, weight.sum())
-    assert known.of(0) == [weight]
+    assert known.of([weight]) == [weight]
     known.forget([0])
-    assert known.of(0) == []
+    assert known.of([weight]) == []
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_what_another_optimizer_has_used_is_used_again(clears: bool) -> None:
+    """Two optimizers hold a weight, and each has a loss of its own."""
+    weight, known = nn.Parameter(torch.ones(4)), ReusedGradients(features)
+    backward(known, weight.sum())
+    known.after_update(0, [weight])
+    if clears:
+        by_a_call(known, weight)
+    backward(known, weight.square().sum())
+    assert known.of([weight]) == ([] if clears else [weight])
+    assert known.of([nn.Parameter(torch.ones(4))]) == []

@@ -137,7 +137,7 @@ class UpdateHistory:
 
     def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
         """The parameters whose gradients an update that returned `result` has used again."""
-        return self.reused.of(self._optimizers.numbered.number(optimizer))
+        return self.reused.of(held_by(optimizer))
 
     def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
         """The parameters that the update with this `result` moved by a gradient that another

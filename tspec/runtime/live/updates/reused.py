@@ -1,5 +1,5 @@
-"""Gradients that two updates of one optimizer use: they were not cleared in between, and backward
-passes have added to them.
+"""Gradients that two updates use, of one optimizer or of two that hold a parameter: they were not
+cleared in between, and backward passes have added to them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _UsedGradients:
 
 
 class ReusedGradients:
-    """Follows gradients from one update to the next one of the same optimizer.
+    """Follows gradients from an update to the next one.
 
     If a gradient was cleared, by any means, the next backward pass finds none, or zeros. Values are
     read only for a gradient that still exists and that no `zero_grad` has cleared. A gradient that
@@ -44,11 +44,13 @@ class ReusedGradients:
         self._updates: dict[int, _UsedGradients] = {}
         """Number of the optimizer, as long as it exists -> its gradients."""
 
-    def of(self, optimizer: int) -> list[torch.Tensor]:
-        """The parameters whose used gradients its update uses again."""
-        known = self._updates.get(optimizer)
-        added = () if known is None else known.added.values()
-        return [each for each, grad in added if each.grad is grad]
+    def of(self, parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """Those of the parameters that an update has whose used gradients it uses again."""
+        added: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        for known in self._updates.values():
+            added |= known.added
+        candidates = (added[id(each)] for each in parameters if id(each) in added)
+        return [each for each, grad in candidates if each.grad is grad]
 
     def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update returned: it has used the gradients of these."""
