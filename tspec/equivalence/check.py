@@ -198,8 +198,11 @@ def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
     for name, of in trial.inputs.items():
         if name not in generated:
             kind = "whole" if of.whole else "floating"
-            says = f"`{name}` was not generated: no call has a tensor of {kind} numbers as that input, from outside the graph"
-            raise Failed(f"the reference: {says}", "")
+            raise Failed(
+                f"nothing was generated for the input `{name}` of the reference: no call was given a tensor of {kind} "
+                "numbers under that name",
+                "",
+            )
     return ReferenceRecordings(found[0], tuple(found[1:]))
 
 
