@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 SPEC = "edition 2026\n\nmodule checks\n\nuse std.torch\n\ninvariant small {\n  each step\n  expect loss < 10\n}\n"
 FAILING = (
     '\ntest "nothing" {\n  events {\n    step 1 { backward }\n  }\n  violates small at step 1\n}\n'
@@ -22,7 +24,7 @@ def on_a_terminal(*arguments: str, **variables: str) -> str:
     ours, its = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
     subprocess.run(
-        [sys.executable, "-m", "tspec", *arguments],
+        [warm.folder() / "tspec", *arguments],
         env=environment | variables,
         stdout=its,
         stderr=its,

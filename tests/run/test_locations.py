@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from tests.run.jobs import done
+from tests import warm
+from tests.run.jobs import done as python
+from tests.run.jobs import environment
 from tspec.record import record
 from tspec.trace.model import Location
 from tspec.trace.read import read_trace
@@ -116,26 +119,27 @@ def located(text: str) -> dict[str, tuple[str, int, str]]:
 JSON = ("--output-format", "json")
 
 
+def done(folder: Path, *arguments: str) -> CompletedProcess[str]:
+    """`tspec` with arguments in a folder."""
+    return warm.run(*arguments, cwd=folder, env=environment(folder))
+
+
 def test_a_run_and_a_check_of_its_recording_name_the_same_lines(project: Path) -> None:
-    tspec = ("-m", "tspec")
-    ran = done(
-        project, *tspec, "run", "checks.tspec", *JSON, "--record", "a", "--", "jobs/train.py"
-    )
+    ran = done(project, "run", "checks.tspec", *JSON, "--record", "a", "--", "jobs/train.py")
     assert located(ran.stdout) == LINES, ran.stderr
     assert "; at jobs/train.py:9 in train_epoch: optimizer.step(\n" in ran.stderr
-    checked = done(project, *tspec, "check", "checks.tspec", "--trace", "a", *JSON)
+    checked = done(project, "check", "checks.tspec", "--trace", "a", *JSON)
     assert located(checked.stdout) == LINES, checked.stderr
     rule = ("gradients_are_cleared", "--specs", "checks.tspec")
-    asked = done(project, *tspec, "why", *rule, "--trace", "a")
+    asked = done(project, "why", *rule, "--trace", "a")
     assert "      at jobs/train.py:8 in train_epoch: net(torch.ones(1," in asked.stdout
 
 
 def test_files_are_named_from_the_project_on_wherever_the_command_is_typed(project: Path) -> None:
-    tspec = ("-m", "tspec")
     here = project / "jobs"
-    ran = done(here, *tspec, "run", "../checks.tspec", *JSON, "--record", "a", "--", "train.py")
+    ran = done(here, "run", "../checks.tspec", *JSON, "--record", "a", "--", "train.py")
     assert located(ran.stdout) == LINES, ran.stderr
-    recorded = done(here, *tspec, "record", "-o", "b", "--", "train.py")
+    recorded = done(here, "record", "-o", "b", "--", "train.py")
     assert recorded.returncode == 0, recorded.stderr
     assert locations(here / "a") == locations(here / "b") != set()
 
@@ -147,10 +151,9 @@ def locations(folder: Path) -> set[Location]:
 
 
 def test_redacted_paths_are_not_stored(project: Path) -> None:
-    tspec, redact = ("-m", "tspec"), ("--redact", "paths")
+    redact = ("--redact", "paths")
     ran = done(
         project,
-        *tspec,
         "run",
         "checks.tspec",
         *JSON,
@@ -162,7 +165,7 @@ def test_redacted_paths_are_not_stored(project: Path) -> None:
     )
     assert {one["location"] for one in json.loads(ran.stdout)} == {None}, ran.stderr
     assert "train.py" not in ran.stdout + ran.stderr
-    recorded = done(project, *tspec, "record", *redact, "-o", "b", "--", "jobs/train.py")
+    recorded = done(project, "record", *redact, "-o", "b", "--", "jobs/train.py")
     assert recorded.returncode == 0, recorded.stderr
     for folder in (project / "a", project / "b"):
         assert locations(folder) == set()
@@ -182,7 +185,7 @@ def test_a_recording_in_code_leaves_out_paths(project: Path) -> None:
     text = (project / "jobs/block.py").read_text()
     (project / "jobs/redacted.py").write_text(text.replace("'told'", "'kept', redact='paths'"))
     for script in ("block", "redacted"):
-        ran = done(project, f"jobs/{script}.py")
+        ran = python(project, f"jobs/{script}.py")
         assert ran.returncode == 0, ran.stderr
     assert locations(project / "told") != set()
     assert locations(project / "kept") == set()
