@@ -924,11 +924,9 @@ class LearningRatesAreSetInGroups(Loop):
             self.optimizer.param_groups[0]["lr"] = lr
 
 
-class LearningRatesOfDefaults(LearningRatesAreSetInGroups):
-    rule = "learning_rates_are_set_in_groups"
-
+class LearningRatesAreNotSetInDefaults(Loop):
     def clear(self):
-        super(LearningRatesAreSetInGroups, self).clear()
+        super().clear()
         options = self.optimizer.defaults if self.faulty else self.optimizer.param_groups[0]
         options["lr"] = 1e-3 * self.step
 

@@ -274,6 +274,13 @@ def scalar(value: object) -> Datum:
         return Missing.NOT_RECORDED
 
 
+def plain_values(thing: object) -> dict[str, Any]:
+    """The plain public attributes that were assigned to an object, by name."""
+    held = getattr(thing, "__dict__", {})
+    values = {key: scalar(value) for key, value in held.items() if not key.startswith("_")}
+    return {key: value for key, value in values.items() if not isinstance(value, Missing)}
+
+
 def _scalar(value: object, depth: int) -> Datum:
     if value is None:
         return Missing.ABSENT

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.live.convert import scalar
+from tspec.runtime.edges import Ref
+from tspec.runtime.live.convert import plain_values
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
 from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry, table, trains, unwrapped, walk
@@ -94,13 +94,8 @@ class ModuleSubjects:
 
 def attributes(module: nn.Module) -> dict[str, Any]:
     """Plain public values of a module; a parameter that there is counts as true (`bias`)."""
-    found: dict[str, Any] = {}
-    for key, value in vars(module).items():
-        if key.startswith("_") or key == "training":
-            continue
-        plain = scalar(value)
-        if not isinstance(plain, Missing):
-            found[key] = plain
+    found = plain_values(module)
+    found.pop("training", None)
     for key, parameter in table(module, "_parameters").items():
         if parameter is not None:
             found[key] = True

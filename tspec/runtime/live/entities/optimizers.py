@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tspec.runtime.edges import Ref
-from tspec.runtime.live.convert import one_number, scalar
+from tspec.runtime.live.convert import one_number, plain_values, scalar
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
@@ -127,6 +127,8 @@ class OptimizerSubjects:
             )
         if name == "parameters":
             return self.references(held_by(thing))
+        if name == "attributes":
+            return plain_values(thing)
         if name == "updates":
             return self._updates[self.numbered.number(thing)]
         return UNKNOWN
