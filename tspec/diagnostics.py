@@ -158,3 +158,8 @@ def _window(text: str, column: int, end: int, room: int) -> tuple[str, int, int]
     if begin + room < len(text):
         cut = cut[:-1] + "…"
     return cut, column - begin, min(max(end - begin, column - begin + 1), room)
+
+
+def with_article(word: object) -> str:
+    """`a step`, `an epoch`, as messages say it."""
+    return f"an {word}" if str(word)[0] in "aeio" else f"a {word}"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tspec.diagnostics import with_article
 from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
@@ -395,7 +396,8 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
     lines += ["if e.next is None:", f"{INDENT}return"]
     lines.append("e.next.hold()")
     lines = list(_shared(plan, rules, lines))
-    doc = "The run begins or ends." if span == "run" else f"A {span} ends, and the next one begins."
+    one = with_article(span).capitalize()
+    doc = "The run begins or ends." if span == "run" else f"{one} ends, and the next one begins."
     return HookFunction(f"at_{span}", "tracker, e", doc, tuple(lines))
 
 

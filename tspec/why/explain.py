@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tspec.diagnostics import with_article
 from tspec.lint.cost import cost_of, of_one_look, often
 from tspec.plan.build import build
 from tspec.plan.reads import SubjectField, reads_of
@@ -167,9 +168,9 @@ def _hooks(rule: Rule) -> Iterator[str]:
         if window.kind != "before":
             yield f"when {event} returns"
     if window.kind == "each":
-        yield f"when a {window.span} ends"
+        yield f"when {with_article(window.span)} ends"
         if reads_of(rule).reads_start:
-            yield f"when a {window.span} begins"
+            yield f"when {with_article(window.span)} begins"
     windows = set(window.event.events) if window.event is not None else set()
     for event in sorted(events_of(rule) - windows):
         yield f"at calls of {event}, which it looks for"

@@ -150,7 +150,7 @@ def at_step(tracker, e):
 
 
 def at_epoch(tracker, e):
-    """A epoch ends, and the next one begins."""
+    """An epoch ends, and the next one begins."""
     # once_and_epochs.tspec:7: t.first_batches
     w0 = tracker.close_span(e, 0)
     if w0 is not None:

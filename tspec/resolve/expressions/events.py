@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 
 from tspec.builtin.events import EVENTS
-from tspec.diagnostics import did_you_mean
+from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve import torch_names
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.fields import fields_of
@@ -131,7 +131,7 @@ def _filter(argument: nodes.Argument, kind: Entity | CallOf, env: Environment) -
     name = argument.name.text
     if name not in known:
         listed = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8]) if known else None
-        message = f"a {kind} has no field `{name}` to filter by"
+        message = f"{with_article(kind)} has no field `{name}` to filter by"
         env.refuse("TS0124", message, argument.name, did_you_mean(name, known) or listed)
     field = plain(known[name])
     value = env.lower(argument.value, field)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tspec.builtin.features import FUNCTIONS
-from tspec.diagnostics import did_you_mean
+from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.names.type_names import MEMORY_FORMAT
 from tspec.resolve.program import rules, types
@@ -62,7 +62,7 @@ def _one(of: Type, name: str, span: Span, env: Environment) -> Type:
     known = fields_of(of, env)
     if known is None:
         hint = f'an entry of a map is written `["{name}"]`' if isinstance(of, MapOf) else None
-        env.refuse("TS0121", f"a {of} has no fields, and so no `{name}`", span, hint)
+        env.refuse("TS0121", f"{with_article(of)} has no fields, and so no `{name}`", span, hint)
     if name in known:
         return known[name]
     hint = did_you_mean(name, known)
@@ -70,7 +70,7 @@ def _one(of: Type, name: str, span: Span, env: Environment) -> Type:
         hint = f"it is a function: write `{name}(...)` around the tensor"
     if hint is None and known:
         hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])
-    env.refuse("TS0121", f"a {of} has no field `{name}`", span, hint)
+    env.refuse("TS0121", f"{with_article(of)} has no field `{name}`", span, hint)
 
 
 def _check_instant(base: rules.Expr, name: str, span: Span, env: Environment) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tspec.diagnostics import with_article
 from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.fields import field_of
 from tspec.resolve.expressions.functions import lower_call
@@ -95,7 +96,7 @@ def _index(node: nodes.Index, env: Environment) -> rules.Expr:
     item = item_of(of)
     if item is None or isinstance(of, SetOf):
         hint = "a set has no order" if isinstance(of, SetOf) else None
-        env.refuse("TS0137", f"a {of} has no elements by number", node.value, hint)
+        env.refuse("TS0137", f"{with_article(of)} has no elements by number", node.value, hint)
     index = env.lower(node.index)
     if env.there(index) != types.INT:
         env.refuse("TS0137", f"an element's place is an int, and this is {index.type}", node.index)

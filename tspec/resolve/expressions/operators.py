@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
-from tspec.diagnostics import did_you_mean
+from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.paths import is_bare
 from tspec.resolve.expressions.presence import facts
@@ -273,4 +273,4 @@ def named(of: Type) -> str:
         return f"one of `{of}`"
     if isinstance(of, SetOf | types.ListOf | MapOf | CallOf):
         return f"a {of}"
-    return f"an {of}" if str(of)[0] in "aeio" else f"a {of}"
+    return with_article(of)

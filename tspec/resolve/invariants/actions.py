@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tspec.builtin.actions import ACTIONS, DEFAULT, ActionName
-from tspec.diagnostics import did_you_mean
+from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve.expressions.arguments import duration
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.events import is_update
@@ -85,7 +85,8 @@ def impossible(action: ActionName, window: rules.Window) -> tuple[str, str] | No
 def _after_the_update(window: rules.Window) -> str | None:
     """Why a window ends after the update of its step; None if it may end before."""
     if window.kind == "each":
-        return None if window.span == "microbatch" else f"a {window.span} ends after its update"
+        one = with_article(window.span)
+        return None if window.span == "microbatch" else f"{one} ends after its update"
     event = window.event
     if event is None or window.kind == "before":
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tspec.diagnostics import did_you_mean
+from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.events import pattern
 from tspec.resolve.expressions.fields import fields_of
@@ -194,5 +194,10 @@ def _field(
         known = dict(fields_of(found, env) or {}) if isinstance(found, Entity) else {}
         target = Target(base.subject, (*base.path, name))
     if name not in known:
-        env.refuse("TS0121", f"a {found} has no field `{name}`", span, did_you_mean(name, known))
+        env.refuse(
+            "TS0121",
+            f"{with_article(found)} has no field `{name}`",
+            span,
+            did_you_mean(name, known),
+        )
     return target, known[name]

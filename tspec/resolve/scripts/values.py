@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from tspec.builtin.features import FEATURES as rows
-from tspec.diagnostics import did_you_mean
+from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve import torch_names
 from tspec.resolve.expressions.environment import Environment
 from tspec.resolve.expressions.fields import FEATURES
@@ -141,7 +141,7 @@ def _subject(node: nodes.Expr, kind: Entity, env: Environment) -> ScriptValue:
     if found is None:
         env.lower(node, kind)  # reports the fault of a term that is no value at all
     else:
-        message += f", and never a {found.kind}"
+        message += f", and never {with_article(found.kind)}"
     env.refuse("TS0133", message, node, f'write `{kind.kind}("its name")`')
 
 
