@@ -56,7 +56,8 @@ def test_offline(options, tmp_path):
 def test_online(options, tmp_path):
     """`stop` ends the faulty job early, so that only what is wrong by then is found."""
     report = tmp_path / "report.json"
-    done = tspec("run", "specs/essentials", "--report", str(report), "--", str(JOB), *options)
+    settings = ("--fail-on", "warning", "--report", str(report))
+    done = tspec("run", "specs/essentials", *settings, "--", str(JOB), *options)
     assert done.returncode == (1 if EXPECTED[options] else 0), done.stdout + done.stderr
     waiting, found = json.loads(report.read_text()), set()
     while waiting:
