@@ -26,7 +26,7 @@ from tspec.equivalence.check import (
     run_candidate,
     run_reference,
 )
-from tspec.equivalence.generator import Numbers
+from tspec.equivalence.generator import InputRange
 from tspec.equivalence.sides import Trial
 from tspec.resolve.program.trials import Combined, Noise, Number
 
@@ -46,7 +46,7 @@ def generated(asked: Trial, folder: Path) -> Outcome:
 
 def batches(asked: Trial, folder: Path) -> Outcome:
     """Both sides begin with generated weights and are given generated tokens and labels."""
-    numbers = Numbers(0, SIZES["vocab"], whole=True)
+    numbers = InputRange(0, SIZES["vocab"], whole=True)
     inputs = {"GPTModel": numbers, "GPTModel[labels]": numbers}
     drawn = replace(asked, reference=_drawn(asked.reference), candidate=_drawn(asked.candidate))
     tolerance = Combined("*", Number(3), Noise(samples=SAMPLES))

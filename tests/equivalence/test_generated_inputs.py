@@ -14,12 +14,12 @@ from tests.equivalence.test_sides import TEXT, trial
 from tspec.cli.app import app
 from tspec.equivalence.child import Given
 from tspec.equivalence.cut import Cut, whole
-from tspec.equivalence.generator import Numbers, numbers
+from tspec.equivalence.generator import InputRange, numbers
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.recording import TensorName
 
 HERE = Path(__file__).resolve().parent
-TOKENS, NOISE = Numbers(0, 50, whole=True), Numbers(-1, 1)
+TOKENS, NOISE = InputRange(0, 50, whole=True), InputRange(-1, 1)
 MODEL = TensorName("inputs", "Model", 1, 1)
 
 
@@ -64,7 +64,11 @@ def job(model: Model, text: Tensor, passes: int = 1) -> None:
         optimizer.step()
 
 
-ALL = {"Model": TOKENS, "Model[noise]": NOISE, "cross_entropy[target]": Numbers(0, 4, whole=True)}
+ALL = {
+    "Model": TOKENS,
+    "Model[noise]": NOISE,
+    "cross_entropy[target]": InputRange(0, 4, whole=True),
+}
 
 
 def test_inputs_and_targets_are_generated_for_each_call(tmp_path: Path) -> None:
@@ -134,7 +138,7 @@ def test_generated_inputs_are_recorded_and_compared_also_if_inputs_are_not() -> 
     text = TEXT.replace(place, f'{place[:-1]}  input "Model": [batch, seq] replicated tp\n}}')
     text = text.replace("(seed: 5)\n", '(seed: 5)\n  input "Model" from below(hidden)\n')
     found = trial(text)
-    assert found.inputs == {"Model": Numbers(0, 8, whole=True)}
+    assert found.inputs == {"Model": InputRange(0, 8, whole=True)}
     assert found.recorded == ("params", "losses", "param_grads", "inputs")
     assert found.compares(MODEL) and not found.compares(of_call("fc1"))
 

@@ -70,13 +70,7 @@ def sharded(rank: int, faulty: bool) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     data = digits()
     sampler = torch.utils.data.DistributedSampler(data, 2, 0 if faulty else rank, drop_last=True)
-    loader = torch.utils.data.DataLoader(data, batch_size=64, sampler=sampler)
-    for step, (images, labels) in enumerate(loader, start=1):
-        if step > 4:
-            break
-        optimizer.zero_grad()
-        F.cross_entropy(model(images), labels).backward()
-        optimizer.step()
+    train(model, optimizer, torch.utils.data.DataLoader(data, batch_size=64, sampler=sampler))
 
 
 def tensor_parallel(rank: int, faulty: bool) -> None:
@@ -84,7 +78,12 @@ def tensor_parallel(rank: int, faulty: bool) -> None:
     torch.manual_seed(rank if faulty else 0)
     loader = torch.utils.data.DataLoader(digits(), batch_size=64, shuffle=True)
     model = nn.Linear(64, 10)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), loader)
+
+
+def train(
+    model: nn.Module, optimizer: torch.optim.Optimizer, loader: torch.utils.data.DataLoader
+) -> None:
     for step, (images, labels) in enumerate(loader, start=1):
         if step > 4:
             break

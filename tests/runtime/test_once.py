@@ -38,9 +38,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def steps(model: nn.Module, count: int) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(count):
-        optimizer.zero_grad()
-        model(torch.randn(3, 2)).sum().backward()
-        optimizer.step()
+        train(model, optimizer)
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    model(torch.randn(3, 2)).sum().backward()
+    optimizer.step()
 
 
 def test_parameters_are_read_once(read: list[int]) -> None:
@@ -56,7 +60,7 @@ def test_each_parameter_has_one_instance_and_new_ones_too(rule: str) -> None:
         [state] = checker.tracker.rules
         first = nn.Linear(2, 2)
         steps(first, 4)
-        assert state.settled is not None
+        assert state.settled
         assert sum(state.counts.values()) == 2
         second = nn.Linear(2, 2)
         steps(second, 4)
@@ -141,9 +145,7 @@ def test_each_optimizer_is_looked_at_in_its_own_first_update(
             for place, (model, optimizer) in enumerate(zip((one, other), optimizers, strict=True)):
                 if place and step < 4:
                     continue  # it begins later
-                optimizer.zero_grad()
-                model(torch.randn(3, 2)).sum().backward()
-                optimizer.step()
+                train(model, optimizer)
         [state] = checker.tracker.rules
         assert state.counts["holds"] == 4
     assert checker.faults == []
@@ -158,9 +160,7 @@ def test_a_parameter_in_place_of_another_is_looked_at(visited: list[tuple[str, .
         for step in range(6):
             if step == 3:
                 optimizer.param_groups[0]["params"] = list(model[0].parameters())
-            optimizer.zero_grad()
-            model(torch.randn(3, 2)).sum().backward()
-            optimizer.step()
+            train(model, optimizer)
         [state] = checker.tracker.rules
         assert state.counts["holds"] == 4
     assert checker.faults == []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tspec.equivalence.cut import Cut
-from tspec.equivalence.generator import Numbers
+from tspec.equivalence.generator import InputRange
 from tspec.equivalence.observing.observer import Observer
 from tspec.equivalence.observing.orders import Orders, Perturbation, Sketching
 from tspec.equivalence.observing.watch import WATCH
@@ -104,7 +104,7 @@ class Given:
             orders["sketching"] = Sketching(full, of)
         if said["rewrites"] is not None:
             orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors
-        orders["inputs"] = {name: Numbers(**of) for name, of in orders["inputs"].items()}
+        orders["inputs"] = {name: InputRange(**of) for name, of in orders["inputs"].items()}
         if said["input_cuts"] is not None:
             orders["input_cuts"] = {
                 TensorName(*name): Cut.of_json(cut) for name, cut in said["input_cuts"][rank]

@@ -24,8 +24,8 @@ VECTOR_SPREAD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """The numbers of an input: from `low` on, smaller than `high`, with `whole` whole ones."""
+class InputRange:
+    """Where the numbers of an input lie: from `low` on, below `high`; integers if `whole`."""
 
     low: float
     high: float
@@ -71,10 +71,10 @@ def weights(seed: int, name: str, cut: Cut, mean: float = 0.0) -> Tensor:
     return found.masked_fill(positions < 0, 0.0)
 
 
-def numbers(seed: int, name: tuple[str, ...], cut: Cut, of: Numbers) -> Tensor:
+def numbers(seed: int, name: tuple[str, ...], cut: Cut, of: InputRange) -> Tensor:
     """A rank's shard of an input: float64 of the shard's shape, 0 in its padding.
 
-    `name` has the canonical name, and the call of which it is an input.
+    `name` is the canonical name, followed by the step, the micro-batch and the call.
     """
     positions = cut.positions()
     parts = _shifted(bits(key(seed, "input", *name), positions), 11).double() * 2.0**-53

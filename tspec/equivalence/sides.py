@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tspec.equivalence.child import seed_of
 from tspec.equivalence.configurations import Configuration, Settings, configurations_of
-from tspec.equivalence.generator import Numbers
+from tspec.equivalence.generator import InputRange
 from tspec.equivalence.observing.orders import Sketching
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.tolerances import noises, number
@@ -72,7 +72,7 @@ class Trial:
     samples: int
     perturb: float | None
     localize: bool
-    inputs: Mapping[str, Numbers] = field(default_factory=dict)
+    inputs: Mapping[str, InputRange] = field(default_factory=dict)
     sketched: bool = False
     full: frozenset[TensorName] = frozenset()
 
@@ -258,10 +258,10 @@ def setting_text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _numbers(of: Below | Uniform) -> Numbers:
+def _numbers(of: Below | Uniform) -> InputRange:
     if isinstance(of, Below):
-        return Numbers(0.0, float(of.limit), whole=True)
-    return Numbers(of.low, of.high)
+        return InputRange(0.0, float(of.limit), whole=True)
+    return InputRange(of.low, of.high)
 
 
 def _seed(declaration: EquivalenceDeclaration) -> int | None:

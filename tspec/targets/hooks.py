@@ -396,8 +396,9 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
     lines += ["if e.next is None:", f"{INDENT}return"]
     lines.append("e.next.hold()")
     lines = list(_shared(plan, rules, lines))
-    one = with_article(span).capitalize()
-    doc = "The run begins or ends." if span == "run" else f"{one} ends, and the next one begins."
+    doc = "The run begins or ends."
+    if span != "run":
+        doc = f"{with_article(span).capitalize()} ends, and the next one begins."
     return HookFunction(f"at_{span}", "tracker, e", doc, tuple(lines))
 
 

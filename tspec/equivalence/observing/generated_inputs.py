@@ -7,7 +7,7 @@ from collections import Counter
 from torch import Tensor
 
 from tspec.equivalence.cut import whole
-from tspec.equivalence.generator import Numbers, numbers
+from tspec.equivalence.generator import InputRange, numbers
 from tspec.equivalence.observing.module_calls import given_to, module_around
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.perturber import is_forward
@@ -62,7 +62,7 @@ class GeneratedInputs:
         return name
 
 
-def _can_hold(tensor: Tensor, of: Numbers) -> bool:
+def _can_hold(tensor: Tensor, of: InputRange) -> bool:
     """True for a plain tensor of whole numbers, or of floating ones, as the numbers are."""
     floating = tensor.is_floating_point()
     return type(tensor) is Tensor and (not floating and not tensor.is_complex()) == of.whole

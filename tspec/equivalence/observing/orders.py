@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from tspec.equivalence.cut import Cut
-from tspec.equivalence.generator import Numbers
+from tspec.equivalence.generator import InputRange
 from tspec.equivalence.recording import TensorName
 
 
@@ -59,5 +59,5 @@ class Orders:
     rewrites: Mapping[TensorName, Tensor] = field(default_factory=dict)
     sketching: Sketching | None = None
     further: tuple[str, ...] = ()
-    inputs: Mapping[str, Numbers] = field(default_factory=dict)
+    inputs: Mapping[str, InputRange] = field(default_factory=dict)
     input_cuts: Mapping[TensorName, Cut] | None = None

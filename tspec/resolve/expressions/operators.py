@@ -271,6 +271,4 @@ def named(of: Type) -> str:
     """A type with its article, as messages say it."""
     if isinstance(of, types.Enum):
         return f"one of `{of}`"
-    if isinstance(of, SetOf | types.ListOf | MapOf | CallOf):
-        return f"a {of}"
     return with_article(of)

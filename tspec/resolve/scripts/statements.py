@@ -194,10 +194,6 @@ def _field(
         known = dict(fields_of(found, env) or {}) if isinstance(found, Entity) else {}
         target = Target(base.subject, (*base.path, name))
     if name not in known:
-        env.refuse(
-            "TS0121",
-            f"{with_article(found)} has no field `{name}`",
-            span,
-            did_you_mean(name, known),
-        )
+        message = f"{with_article(found)} has no field `{name}`"
+        env.refuse("TS0121", message, span, did_you_mean(name, known))
     return target, known[name]

@@ -88,7 +88,7 @@ class ProjectedParameters:
                 other.returned |= self._known_digests(held) if held else {}
 
     def _known_digests(self, parameters: Sequence[torch.Tensor]) -> dict[int, Any]:
-        """Id of a parameter -> its digest, of those that can be read."""
+        """Id of a parameter -> its digest. Parameters that cannot be read are left out."""
         return {
             id(parameter): digest
             for parameter, digest in zip(parameters, self._digests(parameters), strict=True)
