@@ -170,8 +170,9 @@ _ALL: Sequence[BuiltinFeature] = (
     ),
     BuiltinFeature(
         "name", "string", aspect="ownership",
-        meaning="The canonical name of the parameter or buffer that it is.",
-        example=f'{EACH_PARAMETER} p.data.name != ""',
+        meaning="The canonical name of the parameter or buffer that it is; absent of any other.",
+        example="for p in parameters after optimizer.step when present(p.data.name) "
+        "expect p.data.name == p.name",
     ),
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ FEATURES: dict[str, Type] = {
     "device": types.DEVICE,
     "memory_format": MEMORY_FORMAT,
     "requires_grad": types.BOOL,
-    "name": types.STRING,
+    "name": types.Optional(types.STRING),
 }
 """Features that are read with a dot, as in torch; the others are functions."""
 
