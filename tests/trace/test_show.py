@@ -49,11 +49,12 @@ def test_summary_as_text(tmp_path: Path) -> None:
 def test_the_text_keeps_to_80_columns(tmp_path: Path) -> None:
     with TraceWriter(tmp_path, 0) as writer:
         for call in range(60):
-            event = f"torch.nn.functional.function_{call}"
+            event = f"torch.nn.functional.function_{'x' * (call % 11)}{call}"
             writer.add(Begin(call, Context(1), call, None, event, event, {}))
     lines = text(summary(tmp_path)).splitlines()
     assert max(len(line) for line in lines[1:]) <= 80
     assert sum(line.count("function_") for line in lines) == 60
+    assert not any(re.match(r"  \d", line) for line in lines), "a count without its name"
 
 
 def test_an_empty_stream_is_shown(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tspec.trace.sizes import in_words
 from tspec.values import show
 
 WIDTH = 80
+NO_BREAK = "\u00a0"  # `textwrap` does not break lines there
 _READ = (*shards.COLUMNS, "place", "step", "epoch", "gone")
 _NO_ENTITIES = ("context", "group")
 """Kinds of samples that are no subjects."""
@@ -221,6 +222,11 @@ def _cuts(cut: Mapping[str, ParameterSharding]) -> Iterator[str]:
 
 
 def _listed(title: str, entries: Iterable[str]) -> list[str]:
-    listed = ", ".join(map(visible, entries)) or "none"
+    listed = ", ".join(_unbroken(visible(entry)) for entry in entries) or "none"
     wrapped = textwrap.wrap(listed, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
-    return ["", f"{title}:", *(f"  {line}" for line in wrapped)]
+    return ["", f"{title}:", *(f"  {line.replace(NO_BREAK, ' ')}" for line in wrapped)]
+
+
+def _unbroken(entry: str) -> str:
+    """The entry, kept on one line if it fits there, so that a count stands beside its name."""
+    return entry.replace(" ", NO_BREAK) if len(entry) < WIDTH - 2 else entry
