@@ -55,8 +55,10 @@ def rule_named(
         )
     short = {rule.name for rule, _ in found.values()}
     near = (did_you_mean(name, names) for names in (found, [*short, *others]))
-    hint = next(filter(None, near), "is --specs missing?")
-    raise BadParameter(f"there is no rule `{name}`; {hint}", param_hint=param_hint)
+    hint = next(filter(None, near), None)
+    where = "" if specs else " in the shipped and configured specs (--specs names others)"
+    said = "; ".join(filter(None, (f"there is no rule `{name}`{where}", hint)))
+    raise BadParameter(said, param_hint=param_hint)
 
 
 def _programs(name: str, specs: Sequence[Path] | None, project: Config) -> Sequence[Program]:
