@@ -46,3 +46,9 @@ def test_nothing_is_known_without_such_a_sequence() -> None:
     assert history().counted_padding(LABELS, IGNORED, None) is None
     assert history((TOKENS[:, :4], 0)).counted_padding(LABELS, IGNORED, None) is None
     assert history((TOKENS, 0)).counted_padding(LABELS.float(), IGNORED, None) is None
+
+
+def test_token_types_are_no_text() -> None:
+    types = torch.zeros_like(TOKENS)
+    assert history((TOKENS, 0), (types, None)).counted_padding(LABELS, IGNORED, None) == 3
+    assert history((types, None)).counted_padding(LABELS, IGNORED, None) is None

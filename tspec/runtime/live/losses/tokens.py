@@ -83,7 +83,8 @@ class TokenHistory:
 
         The smallest number over all inputs with the shape of the labels, since the inputs of an
         encoder may have another padding. None if such an input has no padding row, if there are no
-        inputs, and after the first losses.
+        inputs, and after the first losses. Inputs of a single value, such as the token types of
+        BERT, are no text and are left out.
         """
         if target.is_floating_point():
             return None
@@ -93,6 +94,8 @@ class TokenHistory:
         found: list[int] = []
         for tokens, padding in zip(self._inputs, self._paddings, strict=True):
             if tokens.device != target.device or tokens.numel() != target.numel():
+                continue
+            if padding is None and _has_one_value(tokens):
                 continue
             if padding is None:
                 return None
@@ -134,6 +137,10 @@ def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterato
                 and wanted.min() < wanted.max()
             ):
                 yield shift
+
+
+def _has_one_value(tokens: torch.Tensor) -> bool:
+    return bool((tokens == tokens.flatten()[:1]).all())
 
 
 def _around(padding: torch.Tensor) -> torch.Tensor:
