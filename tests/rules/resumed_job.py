@@ -2,7 +2,8 @@
 
 `resumed_job.py [FAULT]`. Faults of resuming: `schedule`, `average`, `model`, `scaler`, `rng`, `python`, `numpy`, `weights` (an average in a plain dict), `counters` (what the checkpoint holds of it is
 not loaded), `schedule_beside` (has a file of its own, which is read and not taken over), `sampler` (is told the epochs of this run alone).
-Fault of saving: `one_file` (each rank writes to the same file). `beside` is a sound job too: the schedule has a file of its own.
+Fault of saving: `one_file` (each rank writes to the same file). Sound jobs too: `beside` (the schedule has a file of its own), `one_process` (both
+runs are in the same processes, which keep the loader of the first).
 """
 
 import random
@@ -30,7 +31,7 @@ def digits() -> TensorDataset:
     return TensorDataset(images, torch.tensor(data.target[:512]))
 
 
-def work(rank: int, folder: str, run: int, fault: str) -> None:
+def work(rank: int, folder: str, run: int, fault: str) -> DataLoader:
     torch.set_num_threads(1)
     meeting = f"file://{folder}/meeting{run}"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
@@ -101,11 +102,20 @@ def work(rank: int, folder: str, run: int, fault: str) -> None:
                 weights[name].lerp_(each, 0.2)
         save()
     dist.destroy_process_group()
+    return loader
+
+
+def both(rank: int, folder: str, fault: str) -> None:
+    first = work(rank, folder, 0, fault)
+    work(rank, folder, 1, fault)
+    assert first.sampler.epoch == EPOCHS - 1
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        for run in range(2):
-            mp.start_processes(
-                work, (folder, run, "".join(sys.argv[1:2])), nprocs=2, start_method="fork"
-            )
+        fault = "".join(sys.argv[1:2])
+        if fault == "one_process":
+            mp.start_processes(both, (folder, fault), nprocs=2, start_method="fork")
+        else:
+            for run in range(2):
+                mp.start_processes(work, (folder, run, fault), nprocs=2, start_method="fork")

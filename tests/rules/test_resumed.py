@@ -44,7 +44,9 @@ FAULTS_OF_SHARDS = (
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", ["", pytest.param("beside", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["", "one_process", pytest.param("beside", marks=pytest.mark.slow)]
+)
 def test_a_sound_run_that_goes_on(kind, tmp_path):
     done, found = run(tmp_path, kind, packs=PACKS, job=JOB)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr

@@ -416,6 +416,7 @@ class LiveJob(LiveSource):
                 self.arrived(overdue, waited_for=False)
         self.place = after
         self.state.loaders.trained_on = after.feeding
+        self.state.loaders.trained_on_now = after.feeding_now
         at = after if after.turn or after.step else self._forked_at
         self._context = Context(at.step, at.epoch, after.microbatch, after.phase)
         if before.turn == 0 < after.turn:

@@ -374,11 +374,11 @@ class SubjectRegistry:
             self.schedulers.numbered.revive(thing)
 
     def _sampler_epochs(self) -> list[int]:
-        """The epochs set on the samplers of loaders that are trained on."""
+        """The epochs set on the samplers of the loaders that are trained on now."""
         epochs = [
             asked(asked(each, "sampler"), "epoch")
             for each in self.loaders.alive().values()
-            if self.loaders.numbered.number(each) in self.loaders.trained_on
+            if self.loaders.numbered.number(each) in self.loaders.trained_on_now
         ]
         return [each for each in epochs if type(each) is int]
 

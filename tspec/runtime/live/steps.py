@@ -204,6 +204,8 @@ class LoopState:
     """Passes that are epochs."""
     feeding: frozenset[int] = frozenset()
     """Loaders whose batches were trained on."""
+    feeding_now: frozenset[int] = frozenset()
+    """Those of the latest backward pass that was made from new batches."""
     taken: frozenset[tuple[int, int]] = frozenset()
     """Loaders and passes of the batches that the next backward pass is made from."""
     looked: bool | None = None
@@ -454,8 +456,13 @@ def _backward_begin(place: LoopState, microbatch: int | None) -> LoopState:
         place = replace(place, microbatch=microbatch)
     for _, reading in sorted(place.taken):
         place = _count(place, reading)
-    feeding = place.feeding.union(loader for loader, _ in place.taken)
-    place = replace(place, feeding=feeding, taken=frozenset())
+    now = frozenset(loader for loader, _ in place.taken)
+    place = replace(
+        place,
+        feeding=place.feeding | now,
+        feeding_now=now or place.feeding_now,
+        taken=frozenset(),
+    )
     if not place.forward_mode:
         place = replace(place, trains_in_eval_mode=True)
     return place

@@ -44,6 +44,8 @@ class LoaderSubjects:
         self.numbered = NumberedObjects("loader")
         self.trained_on: frozenset[int] = frozenset()
         """Numbers of the loaders from whose batches a backward pass was made."""
+        self.trained_on_now: frozenset[int] = frozenset()
+        """Those of the latest backward pass. The loaders of a run that is over are not among them."""
         self._departed: dict[int, LoaderFacts] = {}
         """Facts about deleted loaders, by number."""
 
