@@ -325,6 +325,12 @@ FAULTS = (
         Found("dp_ranks_compute_on_other_data", 1, (0, 1, 2, 3), ""),
     ),
     Fault(
+        "tensor_parallel plain",
+        "shards_averaged",
+        "Gradients are averaged over the ranks along which layers are cut.",
+        Found("shards_have_gradients_of_their_own", 1, (0, 1), "blocks.0.down.weight"),
+    ),
+    Fault(
         "tensor_parallel clip",
         "clipped_by_part",
         "Each rank scales gradients by the norm of its own shards, by hand.",

@@ -34,6 +34,7 @@ BUGS = (
     "own_targets",
     "clipped_by_part",
     "clipped_locally",
+    "shards_averaged",
 )
 TWO_D = ("with_shards", "with_averages")
 
@@ -143,6 +144,8 @@ def work(args):
             loss.backward()
         if kind == "with_averages" and bug != "axis_left_out":
             average_gradients(model, (tp if bug == "wrong_axis" else dp).get_group(), bug)
+        if bug == "shards_averaged":
+            average_gradients(model, tp.get_group(), bug)
         if kind == "clip":
             clip(model, bug)
         optimizer.step()
