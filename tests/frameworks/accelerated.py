@@ -4,7 +4,7 @@ import argparse
 import tempfile
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, debug_launcher
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -70,4 +70,9 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--bug")
-    main(**vars(parser.parse_args()))
+    parser.add_argument("--processes", type=int, default=1)
+    args = parser.parse_args()
+    if args.processes > 1:
+        debug_launcher(main, (args.seed, args.epochs, args.bug), args.processes)
+    else:
+        main(args.seed, args.epochs, args.bug)

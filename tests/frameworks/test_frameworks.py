@@ -19,7 +19,14 @@ PACKAGES = {
     "lit": "lightning",
     "lit_gan": "lightning",
 }
-SOUND = ("trainer", "accelerated", "lit", "lit --manual", "lit_gan")
+SOUND = (
+    "trainer",
+    "accelerated",
+    "accelerated --processes 2",
+    "lit",
+    "lit --manual",
+    "lit_gan",
+)
 
 pytestmark = pytest.mark.slow
 

@@ -44,7 +44,7 @@ ELSEWHERE = {
     "ranks_learn_from_one_another",
     # what needs ranks that average by hand, or layers that are cut: native/faults.py
     "averaged_parameters_start_alike", "ranks_that_share_classes_have_the_same_targets",
-    "parts_are_scaled_alike", "shards_are_scaled_alike",
+    "parts_are_scaled_alike", "shards_are_scaled_alike", "shards_have_gradients_of_their_own",
     # what needs a pipeline with a backward pass of its own: megatron/test_losses.py
     "loss_without_backward_is_finite",
     # what needs an engine that sets up: the zoo
