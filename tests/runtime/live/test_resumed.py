@@ -130,6 +130,8 @@ def test_the_schedule_of_an_optimizer_that_counts_no_updates() -> None:
     assert known.restarted(saved(44, 4), "4.pt") == ["sched.last_epoch"]
     assert known.restarted(saved(66, 3), "3.pt") == []
     assert known.restarted(saved(22, 1), "1.pt") is None  # no counter goes on
+    assert known.restarted(saved(66, 1), "1.pt") == ["epoch"]
+    assert known.restarted(saved(88, 1), "1.pt") == []  # another number of epochs
 
 
 def test_samplers_that_are_told_epochs_of_this_run_alone() -> None:

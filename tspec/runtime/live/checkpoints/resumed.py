@@ -138,7 +138,7 @@ class LoadedCheckpoints:
             self._made = _growths(before.updates, now.updates)
         elif not now.updates and any(True for _ in first_tensors(value)):
             before = self._taken_without_counts()
-            self._made = [] if before is None else _growths(before.counters, _loop(before, now))
+            self._made = [] if before is None else _growths(before.counters, _progress(before, now))
         if before is None or not self._made:
             return None
         anew = _counters_anew(before.counters, now.counters, self._made)
@@ -238,9 +238,11 @@ def _of_loop(before: CountsByKeys, now: CountsByKeys) -> list[Keys]:
     return [key for key in now if key in before and LOOP.fullmatch(key[-1])]
 
 
-def _loop(before: CheckpointCounts, now: CheckpointCounts) -> CountsByKeys:
-    """The counters of the loop now, of those that both hold."""
-    return {key: now.counters[key] for key in _of_loop(before.counters, now.counters)}
+def _progress(before: CheckpointCounts, now: CheckpointCounts) -> CountsByKeys:
+    """The counters of the loop, of schedules and of averages now, of those that both hold."""
+    lasting = [key for key in now.counters if key in before.counters and key[-1] in LASTING]
+    both = _of_loop(before.counters, now.counters) + lasting
+    return {key: now.counters[key] for key in both}
 
 
 def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:
