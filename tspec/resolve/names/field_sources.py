@@ -48,6 +48,7 @@ SOURCE_FUNCTIONS = frozenset(
         "sees_padding",
         "blank_labels",
         "sees_later",
+        "rows_swapped",
         "made_by",
         "over_classes",
         "over_labels",

@@ -61,6 +61,7 @@ from tspec.runtime.live.losses.masked import weak_masks
 from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
 from tspec.runtime.live.losses.policies import moving_weights
+from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import crossed_norms
 from tspec.runtime.live.losses.squares import stretched_squares
 from tspec.runtime.live.losses.terms import LossTerms
@@ -201,6 +202,7 @@ class SubjectRegistry:
             "tokens_ahead": self.tokens.tokens_ahead,
             "counted_padding": self.tokens.counted_padding,
             "sees_later": Causality(self.tokens).sees_later,
+            "rows_swapped": of_first(PASSES, FlattenedRows(self.tokens).rows_swapped),
             "shows_padding": of_first(MASKS, padding.shows_padding),
             "hides_tokens": of_first(MASKS, padding.hides_tokens),
             "layer_sees_padding": of_first(MASKS, padding.layer_sees_padding),

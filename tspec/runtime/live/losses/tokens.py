@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 
@@ -101,7 +101,7 @@ class TokenHistory:
                 return None
             found.extend(
                 int((_around(sequences == padding) & rows).sum())
-                for sequences, rows in _batch_first(tokens, counts)
+                for sequences, rows, _ in _batch_first(tokens, counts)
             )
         return min(found, default=None)
 
@@ -110,22 +110,52 @@ class TokenHistory:
         """The offset of the targets relative to a sequence of tokens, and these tokens; None if
         none fits.
         """
+        found = self._found(target, ignored)
+        return None if found is None else found[:2]
+
+    @torch.no_grad()
+    def order_of(self, target: torch.Tensor, ignored: int) -> tuple[int, int] | None:
+        """The dimensions of such targets before they were flattened: the batch and the places of a
+        sequence, or the places first. The tokens may have them in the other order.
+        """
+        found = self._found(target, ignored)
+        if found is not None or target.is_floating_point():
+            return None if found is None else found[2]
+        for order in _orders(self._inputs, target.numel()):
+            found = self._found(target.reshape(order).t().reshape(-1), ignored)
+            if found is not None and found[2] == order[::-1]:
+                return order
+        return None
+
+    def _found(
+        self, target: torch.Tensor, ignored: int
+    ) -> tuple[int, torch.Tensor, tuple[int, int]] | None:
         if target.is_floating_point():
             return None
         found = {
-            shift: tokens
+            shift: (tokens, order)
             for tokens in self._inputs
             if tokens.device == target.device
-            for shift in _shifts(tokens, target, ignored)
+            for shift, order in _shifts(tokens, target, ignored)
         }
-        return next(((shift, found[shift]) for shift in _SHIFTS if shift in found), None)
+        return next(((shift, *found[shift]) for shift in _SHIFTS if shift in found), None)
 
 
-def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterator[int]:
+def _orders(inputs: Iterable[torch.Tensor], size: int) -> Iterator[tuple[int, int]]:
+    """The shapes that so many targets may have if they have a dimension of one of the inputs."""
+    for batch in {each for tokens in inputs for each in tokens.shape}:
+        if batch and size % batch == 0:
+            yield batch, size // batch
+            yield size // batch, batch
+
+
+def _shifts(
+    tokens: torch.Tensor, target: torch.Tensor, ignored: int
+) -> Iterator[tuple[int, tuple[int, int]]]:
     """The shifts at which targets equal the tokens, if there is one target sequence per sequence of
-    the batch.
+    the batch, and the order of batch and places in the targets.
     """
-    for sequences, rows in _batch_first(tokens, target):
+    for sequences, rows, order in _batch_first(tokens, target):
         for shift in _SHIFTS:
             ahead, wanted = sequences[:, max(shift, 0) :], rows[:, max(-shift, 0) :]
             length = min(ahead.shape[1], wanted.shape[1])
@@ -136,7 +166,7 @@ def _shifts(tokens: torch.Tensor, target: torch.Tensor, ignored: int) -> Iterato
                 and torch.equal(ahead, wanted)
                 and wanted.min() < wanted.max()
             ):
-                yield shift
+                yield shift, order
 
 
 def _has_one_value(tokens: torch.Tensor) -> bool:
@@ -154,8 +184,10 @@ def _around(padding: torch.Tensor) -> torch.Tensor:
 
 def _batch_first(
     tokens: torch.Tensor, target: torch.Tensor
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Tokens and targets as `[batch, length]`, for both possible orders of dimensions."""
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, tuple[int, int]]]:
+    """Tokens and targets as `[batch, length]`, for both possible orders of dimensions, and the
+    dimensions of the targets in that order.
+    """
     for sequences, is_first in ((tokens, True), (tokens.t(), False)):
         batch, length = sequences.shape
         places = target.numel() // batch
@@ -164,6 +196,6 @@ def _batch_first(
             and length - 2 <= places <= length
             and places * batch == target.numel()
         ):
-            shape = (batch, places) if is_first else (places, batch)
-            rows = target.reshape(shape)
-            yield sequences, rows if is_first else rows.t()
+            order = (batch, places) if is_first else (places, batch)
+            rows = target.reshape(order)
+            yield sequences, rows if is_first else rows.t(), order
