@@ -782,6 +782,20 @@ class BatchesAreOnTheDeviceOfTheModel(Accelerated):
             return self.model(given if self.faulty else moved(given))
 
 
+# --- random numbers -----------------------------------------------------------------------------
+
+
+class StepsDrawAnew(Advised):
+    """A seed for reproducible runs is set in the loop, and not before it."""
+
+    steps = 24
+
+    def clear(self):
+        if self.faulty:
+            torch.manual_seed(0)
+        super().clear()
+
+
 # --- project ------------------------------------------------------------------------------------
 
 
