@@ -216,7 +216,7 @@ def _counters_anew(
     """The restarted counters of schedules and averages, and those of the loop if no counter of the
     loop continues.
     """
-    looked_at = [key for key in now if key in before and key[-1] in LASTING]
+    looked_at = _lasting(before, now)
     loop = _of_loop(before, now)
     if not any(now[key] > before[key] for key in loop):
         looked_at += loop
@@ -238,11 +238,15 @@ def _of_loop(before: CountsByKeys, now: CountsByKeys) -> list[Keys]:
     return [key for key in now if key in before and LOOP.fullmatch(key[-1])]
 
 
+def _lasting(before: CountsByKeys, now: CountsByKeys) -> list[Keys]:
+    """The counters of schedules and averages that both hold."""
+    return [key for key in now if key in before and key[-1] in LASTING]
+
+
 def _progress(before: CheckpointCounts, now: CheckpointCounts) -> CountsByKeys:
-    """The counters of the loop, of schedules and of averages now, of those that both hold."""
-    lasting = [key for key in now.counters if key in before.counters and key[-1] in LASTING]
-    both = _of_loop(before.counters, now.counters) + lasting
-    return {key: now.counters[key] for key in both}
+    """What the counters that both hold say now: those of the loop, of schedules and of averages."""
+    both = (before.counters, now.counters)
+    return {key: now.counters[key] for key in (*_of_loop(*both), *_lasting(*both))}
 
 
 def _is_anew(loaded: int, now: int, more: int, earlier: int) -> bool:

@@ -95,9 +95,9 @@ class TokenHistory:
         for tokens, padding in zip(self._inputs, self._paddings, strict=True):
             if tokens.device != target.device or tokens.numel() != target.numel():
                 continue
-            if padding is None and _has_one_value(tokens):
-                continue
             if padding is None:
+                if _has_one_value(tokens):
+                    continue
                 return None
             found.extend(
                 int((_around(sequences == padding) & rows).sum())
