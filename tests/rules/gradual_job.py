@@ -3,7 +3,8 @@
 `gradual_job.py [FAULT]`. Faults: `unaveraged` (gradients of what has a rate of 0 are not averaged), `own_moments` (after
 step 6 one rank goes on with empty moments of the last layer), `clamped` (one rank clamps its weights after each update),
 `same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average), `alone`
-(ranks draw their own weights, and nothing is averaged).
+(ranks draw their own weights, and nothing is averaged), `apart` (nothing is
+averaged, and all layers train from the first step).
 """
 
 import sys
@@ -25,14 +26,14 @@ def work(rank: int, meeting: str, fault: str) -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
     optimizer = make_optimizer(model)
     for step in range(1, STEPS + 1):
-        if step == UNFROZEN:
+        if step == (1 if fault == "apart" else UNFROZEN):
             optimizer.param_groups[1]["lr"] = RATE
         optimizer.zero_grad()
         inputs, labels = batch(step, 0 if fault == "same_data" else rank)
         nn.functional.cross_entropy(model(inputs), labels).backward()
         if fault == "clipped_first":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        if fault != "alone":
+        if fault not in ("alone", "apart"):
             average(optimizer, fault)
         if fault != "clipped_first":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)

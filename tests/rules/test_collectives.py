@@ -49,6 +49,7 @@ FAULTS_BY_HAND = (
     ("same_data", "data_parallel", "ranks_reduce_different_gradients"),
     ("clipped_first", "data_parallel", "gradients_are_averaged_before_they_are_clipped"),
     ("alone", "replicas", "ranks_learn_from_one_another"),
+    ("apart", "replicas", "ranks_end_with_one_model"),
 )
 """A fault of `gradual_job.py`, and a pack with a rule that finds it."""
 

@@ -41,7 +41,7 @@ ELSEWHERE = {
     "training_goes_through_the_wrapper", "updates_of_replicas_agree", "optimizer_state_starts_alike",
     "options_of_replicas_agree", "ranks_without_updates_keep_up",
     # what needs ranks that average by hand: test_collectives.py
-    "ranks_learn_from_one_another",
+    "ranks_learn_from_one_another", "ranks_end_with_one_model",
     # what needs ranks that average by hand, or layers that are cut: native/faults.py
     "averaged_parameters_start_alike", "ranks_that_share_classes_have_the_same_targets",
     "parts_are_scaled_alike", "shards_are_scaled_alike", "shards_have_gradients_of_their_own",

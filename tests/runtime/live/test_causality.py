@@ -131,6 +131,33 @@ def test_recurrent_layers_that_run_forward() -> None:
     assert sight(lstm(embedded, bidirectional=True)[0]) is not Sight.NONE
 
 
+@pytest.mark.parametrize("layer", [nn.GRU, nn.RNN])
+def test_recurrent_layers_that_are_loops(layer) -> None:
+    embedded = embed()
+    assert sight(HEAD(layer(8, 8, batch_first=True)(embedded)[0])) is Sight.NONE
+    assert sight(HEAD(layer(8, 8, num_layers=2)(embedded.mT.mT)[0])) is Sight.NONE
+    assert sight(HEAD(layer(8, 8, bidirectional=True)(embedded)[0][..., :8])) is not Sight.NONE
+    state = layer(8, 8, batch_first=True)(embedded)[1]
+    decoder = layer(8, 8, batch_first=True)
+    assert sight(HEAD(decoder(embedded, state)[0])) is None
+    assert sight(HEAD(decoder(embedded.flip(1))[0].flip(1))) is not Sight.NONE
+
+
+def test_cells_that_a_script_calls() -> None:
+    embedded, cell = embed(), nn.GRUCell(8, 8)
+
+    def called(order: range) -> torch.Tensor:
+        state, states = torch.zeros(2, 8), {}
+        for place in order:
+            state = cell(embedded[:, place], state)
+            states[place] = state
+        return torch.stack([states[place] for place in range(LENGTH)], 1)
+
+    assert sight(HEAD(called(range(LENGTH)))) is Sight.NONE
+    assert sight(HEAD(called(range(LENGTH - 1, -1, -1)))) is None
+    assert sight(nn.Linear(8, 5)(called(range(LENGTH)))) is Sight.NONE
+
+
 def test_models_that_look_at_one_token() -> None:
     assert sight(HEAD(embed())) is Sight.NONE
     assert sight(HEAD(embed()).flatten(0, 1)) is Sight.NONE

@@ -44,6 +44,13 @@ _PLACE_BY_PLACE = (
     | {"Add", "Mul", "Div", "NativeLayerNorm", "Gelu", "Relu", "Silu", "Tanh", "AccumulateGrad"}
 )
 """Operations that compute each place from one place."""
+_CELL = (
+    {"AccumulateGrad", "Add", "Mul", "Sub", "Div", "Rsub", "Sigmoid", "Tanh", "Relu"}
+    | {"Addmm", "Mm", "T", "Transpose", "NativeLayerNorm", "NativeDropout", "Clone"}
+    | {"Split", "UnsafeSplit", "SplitWithSizes", "View", "UnsafeView", "Squeeze", "Unsqueeze"}
+    | {"ThnnFusedGruCell", "ThnnFusedLstmCell"}
+)  # fmt: skip
+"""Operations that compute a recurrent layer's state at one position from its input and the state before."""
 
 
 class Sight(Enum):
@@ -206,15 +213,20 @@ def _keeps_places_apart(node: Any) -> bool | None:
     """True if each position is computed from its own token and, by recurrent layers, from earlier
     ones.
 
-    All products must have one row for each token, as the embedding has. A model that flattens
-    sequences has fewer rows.
+    All products must have one row for each token, as the embedding has, but for those within a
+    loop over the positions. A model that flattens sequences has fewer rows.
     """
     waiting, forward, rows, tokens = [(node, 0)], [], set(), [0]
-    seen = set(waiting)
+    seen, loops = set(waiting), False
     while waiting:
         node, output = waiting.pop()
         operation = operation_of(node)
-        if operation in _RECURRENT:
+        if operation == "Stack":
+            inputs = _inputs_of_loop(node)
+            if inputs is None:
+                return None
+            loops, node = True, inputs
+        elif operation in _RECURRENT:
             reverse = node._saved_bidirectional or getattr(node, "_saved_reverse", False)
             forward.append(not reverse and output == 0)
         elif operation == "Embedding":
@@ -227,4 +239,46 @@ def _keeps_places_apart(node: Any) -> bool | None:
             if edge[0] is not None and edge not in seen:
                 seen.add(edge)
                 waiting.append(edge)
-    return all(forward) if rows == {max(tokens)} else None
+    is_for_each_token = rows == {max(tokens)} or (loops and not rows)
+    return all(forward) if is_for_each_token else None
+
+
+def _inputs_of_loop(stack: Any) -> Any:
+    """The node that takes a sequence apart, if a loop computes each position of a stack from its
+    own position of the sequence and from earlier ones; None otherwise.
+
+    This is how torch computes a GRU on a CPU, and how a script calls a recurrent cell.
+    """
+    seen: set[Any] = set()
+    bases: set[Any] = set()
+    for position, (computed, _) in enumerate(stack.next_functions):
+        waiting = [computed]
+        while waiting:
+            node = waiting.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            if operation_of(node) not in _CELL:
+                return None
+            for following, output in node.next_functions:
+                taken = None if following is None else _position(following, output)
+                if taken is None:
+                    waiting.append(following)
+                elif taken[1] > position:
+                    return None
+                else:
+                    bases.add(taken[0])
+    sources = {each.next_functions for each in bases}
+    return bases.pop() if len(sources) == 1 else None
+
+
+def _position(node: Any, output: int) -> tuple[Any, int] | None:
+    """The node, and the position that this output of it takes of one of the first two of three
+    dimensions: of sequences in a batch. None if it takes none.
+    """
+    operation = operation_of(node)
+    if operation not in ("Unbind", "Select") or len(shape_of(node)) != 2:
+        return None
+    if signed(node._saved_dim) not in (0, 1, -3, -2):
+        return None
+    return node, output if operation == "Unbind" else signed(node._saved_index)

@@ -21,6 +21,7 @@ from tspec.runtime.live.mechanisms import (
     joins,
     messages,
     received,
+    sent,
     shape_inference,
     tokens,
     updates,
@@ -46,6 +47,7 @@ MECHANISMS = (
     tokens.install,
     averages.install,
     received.install,
+    sent.install,
     captures.install,
 )
 
