@@ -85,6 +85,7 @@ def test_a_wrong_scale_of_scores_is_in_core_attention_alone(job: str) -> None:
     assert first == "first: outputs decoder.layers.0.self_attention.core_attention"
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
     ended = done("-m", "tests.equivalence.megatron_sweep", "--verbose", *SAMPLE)

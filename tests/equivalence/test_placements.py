@@ -63,12 +63,9 @@ def test_clean_jobs_are_silent(name: str, tensors: int, judged: Judge) -> None:
     assert len(found.comparisons) == tensors
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    "fault",
-    [pytest.param((), marks=pytest.mark.slow), ("--part",)],
-    ids=["clean", "fault"],
-)
+@pytest.mark.parametrize("fault", [(), ("--part",)], ids=["clean", "fault"])
 def test_a_gradient_that_is_a_sum_that_ranks_owe_is_added_up(
     fault: tuple[str, ...], judged: Judge
 ) -> None:

@@ -40,6 +40,7 @@ def test_packs_are_silent(layout: str, tmp_path: Path) -> None:
     assert found.decided > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_packs_are_silent_where_a_job_evaluates(tmp_path: Path) -> None:
     """The passes of an evaluation belong to the step before it."""

@@ -26,7 +26,7 @@ def run(*arguments: str | Path, recorded: Path | None = None) -> subprocess.Comp
     ("name", "ranks"),
     [
         ("mlp", 1),
-        ("cnn", 1),
+        pytest.param("cnn", 1, marks=pytest.mark.slow),
         ("gpt", 1),
         pytest.param("cnn", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param("mlp", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),

@@ -2,7 +2,7 @@
 
 With gloo a rank in another group, or one that reduces other sizes, ends or hangs the job before any rule is decided.
 What averages gradients by hand is here too: `gradual_job.py`, statistics: `statistics_job.py`, and updates that ranks share:
-`owners_job.py`, layers that are cut by hand: `cut_by_hand_job.py`, and the ways in which ranks put together what they learn:
+`owners_job.py`, stages that send each other messages: `stages_by_hand_job.py`, layers that are cut by hand: `cut_by_hand_job.py`, and the ways in which ranks put together what they learn:
 `sharded_by_hand_job.py`.
 """
 
@@ -21,6 +21,7 @@ CUT_BY_HAND = Path(__file__).with_name("cut_by_hand_job.py")
 OWNERS = Path(__file__).with_name("owners_job.py")
 SHARDED_BY_HAND = Path(__file__).with_name("sharded_by_hand_job.py")
 RESUMED = Path(__file__).with_name("resumed_by_hand_job.py")
+STAGES = Path(__file__).with_name("stages_by_hand_job.py")
 STATISTICS = Path(__file__).with_name("statistics_job.py")
 ROOT = JOB.parents[2]
 REPLICATED = ROOT / "tests/native/replicated.py"
@@ -65,6 +66,11 @@ FAULTS_OF_RESUMED = (
     ("older", "ranks_resume_at_one_step"),
 )
 """A fault of `resumed_by_hand_job.py`, and the rule of its packs that heads the report."""
+
+FAULTS_OF_STAGES = tuple(
+    (fault, "received_messages_are_used") for fault in ("gradient", "activation")
+)
+"""A fault of `stages_by_hand_job.py`, and the only rule that finds it."""
 
 FAULTS_OF_STATISTICS = (("own", "buffers_agree_when_saved"),)
 """A fault of `statistics_job.py`, and a rule of the pack advice that finds it."""
@@ -208,6 +214,23 @@ def test_a_rank_that_makes_no_update(bug, rule, tmp_path):
     done, found = run(tmp_path, *options, packs=("essentials",), job=REPLICATED, patience=3)
     assert done.returncode == 1, done.stdout + done.stderr
     assert {each for each, _ in found} == {rule}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+def test_stages_that_use_all_messages(tmp_path):
+    packs = ("communication", "essentials")
+    done, found = run(tmp_path, packs=packs, job=STAGES)
+    assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_STAGES), {"activation"}, {"gradient"}))
+def test_a_message_that_is_not_used(fault, tmp_path):
+    packs = ("communication", "essentials")
+    done, found = run(tmp_path, fault, packs=packs, job=STAGES)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {rule for rule, _ in found} == {dict(FAULTS_OF_STAGES)[fault]}
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from tests.rules.test_collectives import (
     FAULTS_OF_REPLICAS,
     FAULTS_OF_RESUMED,
     FAULTS_OF_SHARES,
+    FAULTS_OF_STAGES,
     FAULTS_OF_STATISTICS,
 )
 from tests.rules.test_fire import VARIANTS
@@ -35,6 +36,7 @@ FOUND = frozenset().union(
     (rule for *_, rule in (*FAULTS, *FAULTS_BY_HAND, *FAULTS_OF_PARTS)),
     (rule for _, rule, _ in FAULTS_OF_OWNERS),
     (rule for *_, rule in (*FAULTS_OF_SHARES, *FAULTS_OF_RESUMED, *FAULTS_OF_STATISTICS)),
+    (rule for _, rule in FAULTS_OF_STAGES),
     (rule for _, rule in (*FAULTS_OF_CHECKPOINTS, *FAULTS_OF_RESUMED_PARTS, *FAULTS_OF_REPLICAS)),
     *EXPECTED.values(),
     (fault.expected.rule for fault in NATIVE if fault.expected),

@@ -103,6 +103,7 @@ def test_a_rank_that_crashes_leaves_what_was_found(tmp_path: Path) -> None:
     assert "gradients_are_cleared" in found(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_all_ranks_interrupted_leave_what_they_found(tmp_path: Path) -> None:
     job = started(tmp_path, "wait", "ranks")

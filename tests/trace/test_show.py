@@ -83,4 +83,6 @@ known at every moment:
 
 groups:
   world
+
+`tspec explain NAME` says what a name of the vocabulary means
 """

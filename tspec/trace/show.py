@@ -111,6 +111,7 @@ def text(summary: TraceSummary) -> str:
     lines += _listed("groups", summary.groups)
     if summary.shardings:
         lines += _listed("sharded parameters", _cuts(summary.shardings))
+    lines += ["", "`tspec explain NAME` says what a name of the vocabulary means"]
     return "\n".join(lines)
 
 

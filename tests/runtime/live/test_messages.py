@@ -64,6 +64,18 @@ def test_a_layer_reads_the_buffer_or_another_view_of_it() -> None:
     assert fields(messages, "read") == [digest(TensorSnapshot(read(buffer)))]
 
 
+def test_the_last_message_in_a_buffer_is_used() -> None:
+    messages = MessageSubjects()
+    buffer, gradient = torch.zeros(2, 2), torch.zeros(2, 2)
+    for received in (buffer, gradient, buffer):
+        messages.receiving(0, 0, 0, received, None)
+    messages.taken_up(1)
+    messages.reading(buffer, read)
+    assert fields(messages, "used") == [False, False, True]
+    messages.using(gradient.view(2, 2))
+    assert fields(messages, "used") == [False, True, True]
+
+
 def test_messages_last_for_a_look_at_the_end_of_their_step() -> None:
     messages = MessageSubjects()
     messages.receiving(0, 0, 0, torch.zeros(1), None)

@@ -80,8 +80,12 @@ class FollowedJob(Protocol):
     def arrived(self, pending: PendingCall, waited_for: bool = True) -> None:
         """The output of a call that returned earlier is there, or will not be waited for."""
 
-    def taken_up(self, tensors: Sequence[torch.Tensor] = ()) -> None:
-        """Training continues with received tensors; a layer is about to read `tensors`."""
+    def taken_up(
+        self, tensors: Sequence[torch.Tensor] = (), gradients: Sequence[torch.Tensor] = ()
+    ) -> None:
+        """Training continues with received tensors: a layer is about to read `tensors`, or a
+        backward pass to begin with `gradients`.
+        """
 
     def waits(self) -> None:
         """A step is done, and the process is about to wait for another rank."""

@@ -168,13 +168,17 @@ class LiveSource:
         """
         return self.state.messages.born() if kind == "message" else {}
 
-    def taken_up(self, tensors: Sequence[Any] = ()) -> None:
-        """Training continues with received tensors; a layer is about to read `tensors`."""
+    def taken_up(self, tensors: Sequence[Any] = (), gradients: Sequence[Any] = ()) -> None:
+        """Training continues with received tensors: a layer is about to read `tensors`, or a
+        backward pass to begin with `gradients`.
+        """
         messages = self.state.messages
         if messages.seen:
             messages.taken_up(self._seq)
             for tensor in tensors:
                 messages.reading(tensor, lambda each: self.features((each,), FEATURES)[0])
+            for gradient in gradients:
+                messages.using(gradient)
 
     def ranks(self, axis: str) -> tuple[int, ...] | None:
         """This rank's group on the axis, itself included; None if the job has no such axis."""

@@ -52,6 +52,7 @@ class ReceivedMessage:
     sent: Any = None
     received: Any = ABSENT
     read: Any = ABSENT
+    used: bool = False
     born: int = -1
 
 
@@ -128,11 +129,19 @@ class MessageSubjects:
         self, tensor: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Any]]
     ) -> None:
         """A layer is about to read a tensor, which may be a received one."""
+        self.using(tensor)
         for message in self._now.values():
             if message.read is ABSENT and message.buffer is not None:
                 same = message.buffer is tensor or message.place == _place(tensor)
                 if same:
                     message.read = TensorSnapshot(read(tensor))
+
+    def using(self, tensor: torch.Tensor) -> None:
+        """Training computes with a tensor: the last message that came into its memory is used."""
+        for message in reversed(self._now.values()):
+            if message.buffer is tensor or message.place == _place(tensor):
+                message.used = True
+                return
 
     def step_opens(self) -> None:
         """Keep the messages of the step that ends for the check at its end, and drop those before
@@ -168,6 +177,8 @@ class MessageSubjects:
             return thing.received
         if name == "read":
             return thing.read
+        if name == "used":
+            return thing.used
         if name == "buffer":
             return ABSENT if thing.buffer is None else thing.buffer
         if name == "source":

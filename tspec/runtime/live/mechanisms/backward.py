@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.fields import first_tensor
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.received import SentUpdates
@@ -31,14 +32,14 @@ class BackwardListener(Listener):
         if torch._C._current_graph_task_id() != -1:
             return False
         loss = first_tensor(args[0] if args else kwargs.get("tensors"))
-        gradient = first_tensor(args[1] if len(args) > 1 else kwargs.get("grad_tensors"))
+        gradients = tensors_in(args[1] if len(args) > 1 else kwargs.get("grad_tensors"))
         # A pipeline stage passes back from an activation, with the gradient that it received.
-        if loss is not None and (gradient is None or loss.numel() == 1):
+        if loss is not None and (not gradients or loss.numel() == 1):
             self._job.known.loss_is(loss)
         self._job.state.updates.reused.before_backward()
         self._job.state.updates.dropped.before_backward()
         self._job.do(Backward(microbatch=self._job.chunk))
-        self._job.taken_up()
+        self._job.taken_up(gradients=gradients)
         return True
 
     def ended(self, token: Any) -> None:

@@ -1,0 +1,67 @@
+"""Two gloo ranks, a stage each: four micro-batches go forward, and their gradients back.
+
+`stages_by_hand_job.py [FAULT]`. Faults: `gradient` (the first stage receives the gradients of the third micro-batch and
+does not use them), `activation` (the second stage receives the third micro-batch and computes on the second one again).
+"""
+
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+STEPS, PARTS, ROWS = 4, 4, 8
+
+
+def work(rank: int, meeting: str, fault: str) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    torch.manual_seed(rank)
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    data = torch.Generator().manual_seed(7)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        batch = torch.randn(PARTS, ROWS, 8, generator=data)
+        (first if rank == 0 else second)(model, batch, fault)
+        optimizer.step()
+    dist.destroy_process_group()
+
+
+def first(model: nn.Module, batch: torch.Tensor, fault: str) -> None:
+    outputs = []
+    for part in batch:
+        outputs.append(model(part))
+        dist.send(outputs[-1].detach(), 1)
+    for index, output in enumerate(outputs):
+        gradient = torch.empty_like(output)
+        dist.recv(gradient, 1)
+        if fault == "gradient" and index == 2:
+            continue
+        output.backward(gradient)
+
+
+def second(model: nn.Module, batch: torch.Tensor, fault: str) -> None:
+    inputs = [torch.empty(ROWS, 8) for _ in batch]
+    for each in inputs:
+        dist.recv(each, 0)
+    if fault == "activation":
+        given = [inputs[0], inputs[1], inputs[1].clone(), inputs[3]]
+    else:
+        given = inputs
+    for each, part in zip(given, batch, strict=True):
+        each.requires_grad_()
+        nn.functional.mse_loss(model(each), part.roll(1, -1)).div(PARTS).backward()
+        dist.send(each.grad, 0)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        mp.start_processes(
+            work,
+            (f"file://{folder}/meeting", (*sys.argv[1:], "")[0]),
+            nprocs=2,
+            start_method="fork",
+        )
