@@ -281,6 +281,11 @@ def test_membership(item: Any, collection: Any, found: Any) -> None:
 
 def test_indices() -> None:
     shape = tensor(shape=(2, 3))
+    assert holds("p.data.shape in parameters.data.shape", data=shape) == "holds"
+    assert holds("p.data.shape in [p.data.shape]", data=shape) == "holds"
+    assert holds("[2, 4] in [p.data.shape]", data=shape) == "violated"
+    assert holds("[2, 3] in p.data.shape", data=shape) == "holds"
+    assert holds("p.data.shape not in parameters.data.shape", data=shape) == "violated"
     assert holds("p.data.shape[0] == 2 and p.data.shape[-1] == 3", data=shape) == "holds"
     found = decide("for p in parameters each run expect p.data.shape[5] == 1", end_of(data=shape))
     assert [each.reason for each in found.decided] == ["absent"]

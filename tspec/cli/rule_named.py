@@ -63,19 +63,19 @@ def rule_named(
 
 def _programs(name: str, specs: Sequence[Path] | None, project: Config) -> Sequence[Program]:
     """The specs to search: those asked for, or else the rule's module, the project's specs, and all
-    shipped.
+    shipped. No rule reads layouts, so they are not proved.
     """
     from tspec.cli.specs import refuse
     from tspec.resolve import load
     from tspec.resources import shipped
 
     if specs:
-        return [refuse(load(list(specs)))]
+        return [refuse(load(list(specs)), layouts=False)]
     own = [project.path(each) for each in project.specs]
     module = name.rpartition(".")[0]
     if not own and module.startswith("std."):
         loaded = load([Path(module)])
         if loaded.program is not None:
             return [loaded.program]
-    found = [refuse(load(own))] if own else []
-    return [*found, refuse(load([shipped("stdlib"), shipped("specs")]))]
+    found = [refuse(load(own), layouts=False)] if own else []
+    return [*found, refuse(load([shipped("stdlib"), shipped("specs")]), layouts=False)]

@@ -154,8 +154,8 @@ def _in_list(item: str, shape: Shape, collection: Cell) -> str:
     assert isinstance(collection.shape, ListShape)
     inner = collection.shape.item
     lacking = f"(it.m IS NOT NULL AND it.m <> {ABSENT})"
-    if isinstance(inner, ListShape):
-        raise Unsupported("membership in a list of lists")
+    if isinstance(inner, ListShape) and inner.item != INT:
+        raise Unsupported("membership in a list of lists of other than ints")
     plain = NOTHING not in (shape, inner) and FLOAT not in (shape, inner)
     if plain and isinstance(shape, SingleShape) and shape.name == inner.name:  # type: ignore[union-attr]
         found = f"list_contains(list_transform({collection.value}, lambda it: it.v), {item})"

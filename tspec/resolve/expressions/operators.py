@@ -240,6 +240,8 @@ def _member(left: nodes.Expr, right: nodes.Expr, span: Span, env: Environment) -
     many = inner is not None and comparable(inner, whole)
     if not (comparable(kind, want) or many):
         env.refuse("TS0133", f"{named(kind)} is never in {named(of)}", span)
+    if inner is not None and not many:  # a shape in a list of shapes is one element of it
+        item = rules.ListDisplay(types.ListOf(plain(item.type)), item.span, (item,))
     return rules.Member(types.BOOL, span, item, collection)
 
 
