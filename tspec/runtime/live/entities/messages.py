@@ -130,16 +130,18 @@ class MessageSubjects:
     ) -> None:
         """A layer is about to read a tensor, which may be a received one."""
         self.using(tensor)
+        place = _place(tensor)
         for message in self._now.values():
             if message.read is ABSENT and message.buffer is not None:
-                same = message.buffer is tensor or message.place == _place(tensor)
+                same = message.buffer is tensor or message.place == place
                 if same:
                     message.read = TensorSnapshot(read(tensor))
 
     def using(self, tensor: torch.Tensor) -> None:
         """Training computes with a tensor: the last message that came into its memory is used."""
+        place = _place(tensor)
         for message in reversed(self._now.values()):
-            if message.buffer is tensor or message.place == _place(tensor):
+            if message.buffer is tensor or message.place == place:
                 message.used = True
                 return
 

@@ -268,8 +268,8 @@ def _inputs_of_loop(stack: Any) -> Any:
                     return None
                 else:
                     bases.add(taken[0])
-    sources = {each.next_functions for each in bases}
-    return bases.pop() if len(sources) == 1 else None
+    taken_apart = {(each.next_functions, each._saved_dim) for each in bases}
+    return bases.pop() if len(taken_apart) == 1 else None
 
 
 def _position(node: Any, output: int) -> tuple[Any, int] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from tspec.runtime.live.convert import tensors_in
+from tspec.runtime.live.convert import VISITED, tensors_in
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.watched import Listener, Role
 
@@ -23,8 +23,6 @@ SENDS = {
     ),
 }  # fmt: skip
 """Modules, and their functions that send tensors to other ranks."""
-VISITED = 1000
-"""The number of values that are looked at in an argument."""
 
 
 class SentListener(Listener):
@@ -37,7 +35,7 @@ class SentListener(Listener):
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """A tensor was sent. Of the tensors to send and those to receive, the smaller ones count."""
-        held = [list(tensors_in(each, VISITED)) for each in (*args, *kwargs.values())]
+        held = [tensors_in(each, VISITED) for each in (*args, *kwargs.values())]
         sizes = [sum(each.numel() * each.element_size() for each in them) for them in held if them]
         self._job.state.updates.sent.add(min(sizes, default=0))
 
