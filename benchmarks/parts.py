@@ -1,7 +1,9 @@
-"""Which part of tspec takes how much of a step: recording the small GPT, and running the shipped pack.
+"""Which part of tspec takes how much of a step: recording the small GPT, running the shipped pack, and a step that
+`--check-steps` leaves out.
 
-    python benchmarks/parts.py            both
+    python benchmarks/parts.py            all three
     python benchmarks/parts.py run        the pack only
+    python benchmarks/parts.py left-out   steps that are left out
 
 Turns of twenty steps with and without tspec alternate within one process, so that what else the machine does falls on
 both alike. The parts are CPU time within functions of tspec, each without the parts that it calls; `calls` is what is
@@ -21,20 +23,32 @@ from typing import Any
 from jobs import PACK
 from measure import CHARGPT, PYTHON
 
+from tspec.schedule import FIRST
+
 TURN = 20
 """Steps of a turn: rules that look at each 5th, 10th or 20th step do the same in each."""
-SCRIPT = (
-    *(str(CHARGPT), "--steps", "101", "--layers", "4", "--width", "128"),
-    *("--evaluate-every", "1000"),
-)
-WAYS = ("record", "run")
+TURNS = 5
+"""Turns that are measured of each kind, about half of them with tspec."""
+SKIPPED = {"record": 1, "run": 1, "left-out": 2 * FIRST // TURN + 1}
+"""Turns before those: the first one has the steps at which most rules look, and the first steps with tspec are not left
+out.
+"""
+WAYS = tuple(SKIPPED)
+
+
+def script(way: str) -> tuple[str, ...]:
+    """The small GPT, as many steps as are measured."""
+    steps = (SKIPPED[way] + TURNS - 1) * TURN + 1
+    size = ("--layers", "4", "--width", "128", "--evaluate-every", "1000")
+    return (str(CHARGPT), "--steps", str(steps), *size)
 
 
 class Steps:
     """CPU seconds of steps with and without tspec, and of the parts of tspec in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, skipped: int) -> None:
         self.job: Any = None
+        self._skipped = skipped
         self.costs: dict[tuple[bool, int], list[float]] = {}
         """(with tspec, place in the turn) -> seconds of the whole step."""
         self.parts: dict[int, list[Counter[str]]] = {}
@@ -48,8 +62,7 @@ class Steps:
         """An optimizer has made its update: a step is measured from one to the next."""
         now = time.process_time()
         turn, place = divmod(self._count, TURN)
-        # The first turn has the steps at which most rules look; the first step of a turn is mixed.
-        if turn and place:
+        if turn >= self._skipped and place:  # the first step of a turn is mixed
             self.costs.setdefault((self.job.active, place), []).append(now - self._began)
             if self.job.active:
                 self.parts.setdefault(place, []).append(self._now)
@@ -100,7 +113,7 @@ def low(costs: list[float]) -> float:
 
 
 def measured(way: str) -> str:
-    """The parts of recording (`record`) or of running the essentials (`run`)."""
+    """The parts of recording (`record`), of running the essentials (`run`), or of a step that they leave out."""
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -121,7 +134,8 @@ def measured(way: str) -> str:
     from tspec.targets.compile import compile_program
 
     torch.set_num_threads(1)
-    steps, sources = Steps(), Sources(Path.cwd())
+    steps, sources = Steps(SKIPPED[way]), Sources(Path.cwd())
+    command = script(way)
     steps.part("mechanisms", LiveJob, "_before", "_after")
     steps.part("fields of calls", FieldReader, "before", "after")
     steps.part("reads of tensors", LiveSource, "_readable")
@@ -135,14 +149,16 @@ def measured(way: str) -> str:
         folder = Path(name)
         if way == "record":
             watch = watch_spec(vocabulary(()))
-            sink: Any = recorder_of(Destination(folder / "recording"), watch, " ".join(SCRIPT))
+            sink: Any = recorder_of(Destination(folder / "recording"), watch, " ".join(command))
         else:
             hooks = folder / "hooks.py"
             hooks.write_text(compile_program(load([PACK]).program, target="torch"))
-            sink, watch = checker_of(ChildSettings(hooks, folder, tuple(SCRIPT), sources))
+            some = "1/1000000" if way == "left-out" else ""
+            settings = ChildSettings(hooks, folder, command, sources, check_steps=some)
+            sink, watch = checker_of(settings)
         steps.job = LiveJob(watch, [sink], sources)
         register_optimizer_step_post_hook(steps.updated)
-        run_script(SCRIPT, steps.job)
+        run_script(command, steps.job)
         sink.close()
     return steps.shown()
 

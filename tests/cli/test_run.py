@@ -172,6 +172,38 @@ def test_a_run_with_instances_meets_require_instances(job: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "configured"),
+    [(("--check-steps", "1/1000"), ""), ((), 'check-steps = "1/1000"')],
+    ids=["option", "configuration"],
+)
+def test_a_run_that_checks_some_steps_says_so(
+    job: Path, options: tuple[str, ...], configured: str
+) -> None:
+    (job / "tspec.toml").write_text(f"[run]\n{configured}\n")
+    result = tspec(job, "run", "checks.tspec", *options, "--", "train.py")
+    assert result.returncode == 0, result.stderr
+    said = " ".join(result.stdout.split())
+    assert said.endswith(
+        "note: rules were checked in the first 100 steps and then in 1 of each 1000:"
+        " other steps may violate them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "configured"),
+    [(("--check-steps", "6/5"), ""), ((), 'check-steps = "6/5"')],
+    ids=["option", "configuration"],
+)
+def test_more_steps_than_there_are_cannot_be_checked(
+    job: Path, options: tuple[str, ...], configured: str
+) -> None:
+    (job / "tspec.toml").write_text(f"[run]\n{configured}\n")
+    result = tspec(job, "run", "checks.tspec", *options, "--", "train.py")
+    assert result.returncode == 2
+    assert "6/5: at least 1 and at most 5 of 5 steps can be checked" in result.stderr
+
+
 def test_a_script_that_fails_keeps_its_status_and_findings_are_written(job: Path) -> None:
     leaving = anew(
         job, "run", "checks.tspec", "--report", "l.json", "--", "train.py", "--forget", "--leave"

@@ -37,6 +37,7 @@ require-complete = true
 [run]
 fail-on = "warning"
 require-instances = true
+check-steps = "25/500"
 
 [lint]
 select = ["TS04"]
@@ -108,7 +109,7 @@ def check_whole(config: Config) -> None:
     ]
     assert (config.output_format, config.baseline) == ("github", "accepted.json")
     assert config.check == model.CheckSection(require_complete=True)
-    assert config.run == model.RunSection("warning", require_instances=True)
+    assert config.run == model.RunSection("warning", True, "25/500")
     assert config.lint == LintSection(
         ("TS04",), ("TS0402", "TS0403"), {"specs/drafts/*": ("TS0404",)}, 20.0, 2.5
     )

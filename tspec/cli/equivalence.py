@@ -42,6 +42,7 @@ ABOUT_RULES = (
     "accepted_only",
     "fail_on",
     "require_instances",
+    "check_steps",
     "max_trace_size",
     "keep_going",
     "redact",

@@ -27,6 +27,7 @@ from tspec.cli.record import KeepGoingOption, Redact, RedactOption, SizeOption, 
 from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.script import command_of, name_of
 from tspec.cli.specs import SpecsArgument, load
+from tspec.schedule import schedule_of
 
 if TYPE_CHECKING:
     from tspec.config.model import RunSection
@@ -70,6 +71,25 @@ RequireInstancesOption = Annotated[
 ]
 
 
+def _schedule(text: str) -> str:
+    try:
+        return str(schedule_of(text))
+    except ValueError as wrong:
+        raise BadParameter(str(wrong)) from None
+
+
+CheckStepsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--check-steps",
+        metavar="N/M",
+        callback=lambda text: None if text is None else _schedule(text),
+        help="After the first 100 steps, check rules in N of each M steps, which costs less: 25/500.",
+        show_default="`run.check-steps` of the configuration, else all steps",
+    ),
+]
+
+
 @spread
 def run(  # noqa: PLR0913 (each is an option)
     ctx: typer.Context,
@@ -80,6 +100,7 @@ def run(  # noqa: PLR0913 (each is an option)
     accepted_only: AcceptedOnlyOption = False,
     fail_on: FailOnOption = None,
     require_instances: RequireInstancesOption = None,
+    check_steps: CheckStepsOption = None,
     record: RecordOption = None,
     max_trace_size: SizeOption = None,
     keep_going: KeepGoingOption = False,
@@ -115,13 +136,18 @@ def run(  # noqa: PLR0913 (each is an option)
         demands = replace(demands, fail_on=fail_on.value)
     if require_instances is not None:
         demands = replace(demands, require_instances=require_instances)
+    if check_steps is not None:
+        demands = replace(demands, check_steps=check_steps)
     # Without values to specialise for, the proofs would take longer than they save in one run.
     simple = simplified(program, known) if known else program
     sources = Sources(output.project.root, redact is Redact.PATHS)
-    with running(simple, command, known, to, sources) as ran:
+    with running(simple, command, known, to, sources, demands.check_steps) as ran:
         code = ran.status
         if ran.tells:
             found = _report(ran, program, accepted_only)
+            if demands.check_steps:
+                note = schedule_of(demands.check_steps).note
+                found = replace(found, notes=(*found.notes, note))
             told = write(found, program, output, demands.fail_on, verbose)
             code = _status(ran, found, told, demands)
         if ran.left is not None:

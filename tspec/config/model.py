@@ -60,6 +60,8 @@ class RunSection:
     fail_on: FailOn = "error"
     require_instances: bool = False
     """A run in which no rule had an instance fails."""
+    check_steps: str = ""
+    """The steps in which rules are checked, such as `25/500`; empty for all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from tspec.config.places import EntrySpans, places
 from tspec.config.places import Path as Keys
 from tspec.config.settings import RULE_ACTIONS, RuleOverride
 from tspec.diagnostics import Diagnostic, Related, did_you_mean, in_order
+from tspec.schedule import schedule_of
 from tspec.source import Source, Span
 
 NAMES = ("tspec.toml", "pyproject.toml")
@@ -269,6 +270,16 @@ def _truth(reader: _Reader, value: Any, at: Keys) -> bool:
     return bool(value)
 
 
+def _steps(reader: _Reader, value: Any, at: Keys) -> str:
+    """A schedule of steps."""
+    text = _text(reader, value, at)
+    try:
+        return str(schedule_of(text))
+    except ValueError as wrong:
+        reader.refuse("TS0503", str(wrong), at)
+    return ""
+
+
 def _rules(reader: _Reader, value: Any, at: Keys) -> tuple[RuleOverride, ...]:
     """Rules by name. Names may be in quotes or not: without them TOML makes tables of their parts."""
     if not isinstance(value, dict):
@@ -317,7 +328,11 @@ KEYS: dict[str, Kind] = {
     "check": _section(CheckSection, {"require-complete": _truth}),
     "run": _section(
         RunSection,
-        {"fail-on": _one_of(get_args(FailOn), "severity"), "require-instances": _truth},
+        {
+            "fail-on": _one_of(get_args(FailOn), "severity"),
+            "require-instances": _truth,
+            "check-steps": _steps,
+        },
     ),
     "lint": _section(
         LintSection,

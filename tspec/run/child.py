@@ -53,6 +53,8 @@ class ChildSettings:
     """The name of the folder if ranks may be on several machines. The first rank finds by it the
     ranks that do not share the folder.
     """
+    check_steps: str = ""
+    """The steps in which rules are checked (`tspec.schedule`); empty for all."""
 
     def write(self, path: Path) -> None:
         """Write it as JSON."""
@@ -62,6 +64,7 @@ class ChildSettings:
             "command": self.command,
             "sources": self.sources.as_json(),
             "nodes": self.nodes,
+            "check_steps": self.check_steps,
         }
         if self.recorded is not None:
             found["recorded"] = {
@@ -84,14 +87,25 @@ class ChildSettings:
         hooks, folder = Path(found["hooks"]), Path(found["folder"])
         sources = Sources.of_json(found["sources"])
         return ChildSettings(
-            hooks, folder, tuple(found["command"]), sources, recorded, found["nodes"]
+            hooks,
+            folder,
+            tuple(found["command"]),
+            sources,
+            recorded,
+            found["nodes"],
+            found["check_steps"],
         )
 
 
 def checker_of(given: ChildSettings) -> tuple[Checker, WatchSpec]:
     """The sink of a generated file, and the events and values to watch for it."""
     module = loaded(given.hooks)
-    return module.hooks(folder=given.folder, nodes=given.nodes), module.WATCH
+    options = {
+        "folder": given.folder,
+        "nodes": given.nodes,
+        "check_steps": given.check_steps,
+    }
+    return module.hooks(**options), module.WATCH
 
 
 def followed(given: ChildSettings) -> tuple[LiveJob, Callable[[], None]]:

@@ -63,13 +63,15 @@ def running(
     given: Mapping[str, object] | None = None,
     record: Destination | None = None,
     sources: Sources | None = None,
+    check_steps: str = "",
 ) -> Iterator[RunResult]:
     """Run `script.py ARGS` or `-m module ARGS` as Python would, with the rules of a program checked
     in it.
 
     The findings are to be reported within the block: their files are removed at its end. With
     `record`, the run is recorded there too. `sources` names files; by default, names are relative
-    to the working folder. Raises CannotCompile for rules without code, OSError if there is no
+    to the working folder. `check_steps` are the steps in which rules
+    are checked (`tspec.schedule`); empty for all. Raises CannotCompile for rules without code, OSError if there is no
     folder of the user's own.
     """
     launch, sources = launched(), sources or Sources(Path.cwd())
@@ -81,7 +83,7 @@ def running(
         if stopped is None:
             said = "" if sources.redacted else " ".join(command)
             recorded = None if record is None else _recorded(record, program, said)
-            job = _written(text, folder, tuple(command), sources, recorded)
+            job = _written(text, folder, tuple(command), sources, recorded, check_steps)
             ended = stack.enter_context(supervised(("-c", CHILD, str(job))))
             status = ended if ended >= 0 else 128 - ended
         found = gathered(stopped or folder.path)
@@ -125,6 +127,7 @@ def _written(
     command: tuple[str, ...],
     sources: Sources,
     recorded: RecordingSettings | None,
+    check_steps: str,
 ) -> Path:
     """The settings of the script's process as a file; the hooks are one too, which tracebacks and
     debuggers show.
@@ -133,5 +136,8 @@ def _written(
     code = folder.path / f"hooks-{rank}.py"
     code.write_text(hooks, encoding="utf-8")
     job = folder.path / f"job-{rank}.json"
-    ChildSettings(code, folder.path, command, sources, recorded, folder.token).write(job)
+    settings = ChildSettings(
+        code, folder.path, command, sources, recorded, folder.token, check_steps
+    )
+    settings.write(job)
     return job

@@ -28,6 +28,7 @@ from tspec.runtime.samples import SampleStore
 from tspec.runtime.state import RuleState
 from tspec.runtime.tracker import Evaluation, WindowTracker
 from tspec.runtime.windows import RuleWindow
+from tspec.schedule import StepSchedule, schedule_of
 
 ACTS = (SkipCall, JobStopped, RuleViolated)
 BRIEF = 5.0
@@ -59,6 +60,8 @@ class CheckerOptions:
     Joint decisions are observed on one of their ranks.
     """
     sync: SyncPolicy | None = None
+    check_steps: str = ""
+    """The steps in which rules are checked, such as `25/500` (`tspec.schedule`); empty for all."""
     tell: Callable[..., None] = say
     """Takes a line for a person, a finding or one of the summary, and lines of details below it."""
     warn: Callable[[str], None] = warn
@@ -69,12 +72,14 @@ class Checker:
     """The sink of one rank of a running job.
 
     It hands every edge to a `WindowTracker`, and the values read there to a `Coordinator`. Faults
-    of either are contained here.
+    of either are contained here. Raises ValueError if the options name no steps.
     """
 
     def __init__(self, program: GeneratedModule, options: CheckerOptions | None = None) -> None:
         self.program = program
         self._options = options or CheckerOptions()
+        written = self._options.check_steps
+        self._schedule = schedule_of(written) if written else None
         self._start_over(self._options.sync)
 
     def _start_over(self, sync: SyncPolicy | None = None) -> None:
@@ -94,7 +99,15 @@ class Checker:
             before_leaving=self._before_leaving,
             sync=sync,
             warn=options.warn,
+            leaves_out=None if self._schedule is None else self._leaves_out,
         )
+        self.watches = True
+        """Rules are checked in the step that is open."""
+        self._pauses = False
+        """The step that opens is the first one that is left out: windows that end here still close."""
+        self._lingers = False
+        """What was found in the step before those that are left out may not be decided yet."""
+        self._first_step = 1
         self._delivery = Delivery(secrets.token_hex(8) if options.one_summary else options.nodes)
         self._of_others: list[dict[str, dict[str, Any]]] = []
         """The totals of the other ranks; filled on the first rank only."""
@@ -125,7 +138,7 @@ class Checker:
 
     def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call begins; before an update the ranks agree whether it is skipped."""
-        if self.silent:
+        if self.silent or not self.watches:
             return
         event, tracker = call.event, self.tracker
         if event not in self.program.begins:
@@ -164,7 +177,7 @@ class Checker:
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""
-        if self.silent:
+        if self.silent or not self.watches:
             return
         event = call.event
         if event not in self.program.ends:
@@ -185,6 +198,13 @@ class Checker:
         if self.silent:
             return
         self.rank, self._source = source.rank, source
+        schedule = self._schedule
+        if schedule is not None and span == "step" and index > 0:
+            self._select(index, source, schedule)
+        if not (self.watches or self._pauses):
+            if span == "step":
+                self._guarded(span, lambda: self._leave_out(source))
+            return
         tracker = self.tracker
         if self.program.passing:
             self._guarded(span, lambda: tracker.look(source))
@@ -199,12 +219,47 @@ class Checker:
             finally:
                 if self.findings.is_due():
                     self._save()
+        elif span == "microbatch" and self._pauses:
+            self._pauses, self._lingers = False, True
+            self._guarded(span, lambda: tracker.pause(source))
+
+    def _select(self, step: int, source: StateSource, schedule: StepSchedule) -> None:
+        """A step opens: decide whether it is checked."""
+        self._first_step = step if source.first_step is None else source.first_step
+        checked = schedule.checks(step, self._first_step)
+        self._pauses = self.watches and not checked
+        if checked and not self.watches:
+            self.tracker.resume(source)
+        self.watches = checked
+
+    def _leave_out(self, source: StateSource) -> None:
+        """Another step opens that is left out. What the ranks found before is decided in the first one."""
+        tracker = self.tracker
+        tracker.leave_out(source)
+        try:
+            if self._lingers:
+                self._lingers = False
+                closing = (tracker.closing.step, tracker.closing.epoch)
+                self.coordinator.step_opens(source, closing)
+            else:
+                self.coordinator.looks_up(source)
+        finally:
+            if self.findings.is_due():
+                self._save()
+
+    def _leaves_out(self, before: int, after: int) -> bool:
+        """True if a step between two others was left out."""
+        schedule = self._schedule
+        assert schedule is not None
+        return schedule.leaves_out_between(before, after, self._first_step)
 
     def finish(self, source: StateSource) -> None:
         """The run ended normally."""
         if self.silent:
             return
         self._guarded("finish", self._delivery.begin)
+        if not self.watches:
+            self.tracker.leave_out(source)
         at, tracker = self._at, self.tracker
         if self.program.passing:
             self._guarded("finish", lambda: tracker.look(source))

@@ -212,5 +212,14 @@ class CallCounter(Protocol):
         """
 
 
+@runtime_checkable
+class StepSelector(Protocol):
+    """A sink that leaves out some steps."""
+
+    @property
+    def watches(self) -> bool:
+        """True if it takes the calls of the step that is open. It is notified of boundaries in any case."""
+
+
 class SkipCall(Exception):
     """A sink raises it in `begin`: the call is not made, and ends without an error. It returns None."""

@@ -118,9 +118,18 @@ class RuleHistory:
     """The latest epoch of each rank."""
     groups: dict[int, Ranks] = field(default_factory=dict)
     """The latest group of each rank, as that rank knows it."""
+    leaves_out: Callable[[int, int], bool] | None = None
+    """Whether a step between two others was left out; None if all steps are checked."""
+    steps: dict[int, int] = field(default_factory=dict)
+    """The step of each rank's latest instance, if steps are left out."""
 
     def past(self, entry: PendingInstance) -> SubjectHistory:
-        """The history of an instance on a rank. The first instance of an epoch drops what no window needs."""
+        """The history of an instance on a rank. The first instance of an epoch drops what no window needs.
+
+        The first one after steps that were left out starts all histories of the rank over.
+        """
+        if self.leaves_out is not None:
+            self._pass_to(entry.rank, entry.index[0], self.leaves_out)
         if entry.index[1] > self.epochs.get(entry.rank, -1):
             self.epochs[entry.rank] = entry.index[1]
             for (rank, _, _), one in self.pasts.items():
@@ -131,6 +140,14 @@ class RuleHistory:
         if found is None:
             found = self.pasts[key] = SubjectHistory(self.ranks.setdefault(entry.rank, {}))
         return found
+
+    def _pass_to(self, rank: int, step: int, leaves_out: Callable[[int, int], bool]) -> None:
+        before = self.steps.get(rank, step)
+        self.steps[rank] = max(before, step)
+        if before < step and leaves_out(before, step):
+            for (other, _, _), one in self.pasts.items():
+                if other == rank:
+                    one.start_over()
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,11 @@ class RuleRecord:
     passing: tuple[str, ...] = ()
     """The kinds of transient subjects (batches, messages) that the rule reads."""
 
+    @property
+    def reads_ends_only(self) -> bool:
+        """Its windows are runs, of which it reads the state at the begin and at the end alone."""
+        return self.span == "run" and not (self.counts or self.passing)
+
     def is_due(self, context: Context) -> bool:
         """The number of its unit, when a window opens, is divisible."""
         if self.every is None:

@@ -66,6 +66,11 @@ class SampleStore:
                     if key[0] == kind:
                         column.pop(name, None)
 
+    def forget_passing(self) -> None:
+        """Drop all passing subjects: no window is open."""
+        self.births.clear()
+        self.kept.clear()
+
     # queries of instants
 
     def born(self, kind: str) -> Mapping[str, int]:

@@ -62,6 +62,8 @@ class WindowTracker:
         """The context of the latest edge before the latest boundary. An epoch, a step and a micro-batch may close at one instant."""
         self._bounded = -1
         """The instant of the latest boundary."""
+        self._resumed = 0
+        """The instant from which calls are looked at, after steps that were left out."""
         self.started = False
         self._structure_of: tuple[int, Structure] = (0, {})
         """A step, and the structure of models that was read in it."""
@@ -163,6 +165,36 @@ class WindowTracker:
             rule.open.clear()
         self._edges.clear()
 
+    # steps that are left out
+
+    def pause(self, source: StateSource) -> None:
+        """The step that has just opened is left out: cut off what else is open, and forget it."""
+        kept: list[tuple[RuleState, RuleWindow]] = []
+        for rule in self.rules:
+            window = rule.open.get(-1)
+            if window is None:
+                continue
+            if window.begin == source.seq:
+                del rule.open[-1]
+            elif rule.declared.reads_ends_only:
+                kept.append((rule, rule.open.pop(-1)))
+        self.cut(source)
+        for rule, window in kept:
+            rule.open[-1] = window
+        self.log = CallLog(self.program.retention)
+        self._places = CallPlaces()
+        self._pass = None
+        if self.samples is not None:
+            self.samples.forget_passing()
+
+    def leave_out(self, source: StateSource) -> None:
+        """Another step opens that is left out, or the run ends in one."""
+        self.closing, self.last = self.last, source.context
+
+    def resume(self, source: StateSource) -> None:
+        """The step that opens is looked at again. A call that began earlier is not."""
+        self._resumed = source.seq
+
     @property
     def running(self) -> dict[int, int]:
         """Rule across ranks -> the oldest step in which one of its calls began that still runs."""
@@ -247,7 +279,7 @@ class WindowTracker:
     def end_call(self, call: WatchedCall, source: StateSource) -> Edge | None:
         """A call returned; None if its begin was not seen."""
         begun = self._edges.pop(call.id, None)
-        if begun is None and call.event in self.deferred:
+        if begun is None and call.event in self.deferred and call.begin >= self._resumed:
             begun = self._begun_late(call, source)
         if begun is None or begun.call is None:
             return None

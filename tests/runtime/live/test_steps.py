@@ -1,6 +1,5 @@
 """Where a loop stands, from bare sequences of what it does."""
 
-import dataclasses
 from functools import reduce
 
 import pytest
@@ -299,7 +298,7 @@ def test_nothing_opens_without_reason(span: str) -> None:
     place = reduce(advance, (fetch(), CLEAR, TRAIN, *PASSES), LoopState(alive=frozenset({0})))
     again = advance(place, CLEAR)
     assert span not in dict(openings(place, again))
-    assert dataclasses.replace(again, cleared=place.cleared) == place
+    assert again._replace(cleared=place.cleared) == place
 
 
 def scheduled(*inner: Activity) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ from tspec.runtime.edges import (
     Context,
     ForkListener,
     Sink,
+    StepSelector,
     WaitListener,
     WatchedCall,
 )
@@ -88,6 +89,8 @@ class LiveJob(LiveSource):
         """The number of running calls that take statistics."""
         self.joins = False
         """The loop is within `Join`: this rank may leave it at any batch, and then wait for others."""
+        self.watches = True
+        """Some sink takes the calls of the step that is open."""
         self._before_next: list[Callable[[], None]] = []
         self._departed = DepartedSubjects(self.state)
         self._by_hand = HandUpdates(self.state.optimizers.things, self._readable)
@@ -151,6 +154,7 @@ class LiveJob(LiveSource):
         self._location = self.first_step = None
         self._seq = self._calls = 0
         self._finished = self.joins = False
+        self.watches = True
         self._before_next.clear()
         for sink in self.sinks:
             if isinstance(sink, ForkListener):
@@ -189,7 +193,7 @@ class LiveJob(LiveSource):
         threads = self.threads
         stack = threads.stack
         subject = args[0] if args else None
-        listeners, events = watched.listeners, watched.events
+        listeners, events = watched.listeners, watched.events if self.watches else []
         if listeners:
             listeners = [each for each in listeners if each[0].is_asked(subject, stack)]
         if events:
@@ -389,7 +393,7 @@ class LiveJob(LiveSource):
 
     def happened(self, role: Role, values: Mapping[str, Any]) -> None:
         """Tell of a call that is over already, with fields from values at hand."""
-        if role.reader is None:
+        if role.reader is None or not self.watches:
             return
         call = self._call(role, role.reader.of(values, self.state, self))
         self._begin(call)
@@ -433,6 +437,9 @@ class LiveJob(LiveSource):
         self._tick()
         for span, index in opened:
             self._bound(span, index)
+        self.watches = any(
+            not isinstance(sink, StepSelector) or sink.watches for sink in self.sinks
+        )
 
     def do_before_next(self, action: Callable[[], None]) -> None:
         """Do it right before the next activity. If the rank joins before there is one, it is left out."""

@@ -8,9 +8,9 @@ a loader is visible, a training batch always begins a new turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Span = Literal["step", "microbatch", "epoch"]
 
@@ -145,9 +145,11 @@ Activity = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LoopState:
-    """The position of the loop, and the state from which the next position is derived."""
+class LoopState(NamedTuple):
+    """The position of the loop, and the state from which the next position is derived.
+
+    A tuple, since it is replaced many times in a step: `dataclasses.replace` takes ten times as long.
+    """
 
     step: int = 0
     epoch: int = 0
@@ -247,27 +249,27 @@ def advance(place: LoopState, activity: Activity) -> LoopState:
             return _backward_end(place) if ended else _backward_begin(place, microbatch)
         case Update(optimizer, ended):
             if ended:
-                return replace(place, updating=place.updating - {optimizer})
+                return place._replace(updating=place.updating - {optimizer})
             return _update(place, optimizer)
         case LivingOptimizers(optimizers):
             return _living(place, optimizers)
         case OptimizerBuilt():
-            return replace(place, built=True)
+            return place._replace(built=True)
         case StepAnnotated(step):
             number = place.step + 1 if step is None else step
-            return _open(replace(place, said=True), number)
+            return _open(place._replace(said=True), number)
         case Scheduled():
             return _scheduled(place)
         case Microbatch(number):
-            return replace(place, microbatch=number, scheduled=True, numbered=True)
+            return place._replace(microbatch=number, scheduled=True, numbered=True)
         case Stepped():
-            return replace(place, over=True)
+            return place._replace(over=True)
         case Calibrating():
-            return replace(place, phase="train")
+            return place._replace(phase="train")
         case Resumed(step):
-            return place if place.ever_updated else replace(place, step=step)
+            return place if place.ever_updated else place._replace(step=step)
         case Joined():
-            return replace(place, joined=place.turn > 0, shadowed=0)
+            return place._replace(joined=place.turn > 0, shadowed=0)
         case Shadowed():
             return _shadow(place)
 
@@ -275,8 +277,7 @@ def advance(place: LoopState, activity: Activity) -> LoopState:
 def _open(place: LoopState, number: int | None = None) -> LoopState:
     """Open a step, and the epoch that lasts for the run where no loader is seen."""
     run = place.passes == 0
-    return replace(
-        place,
+    return place._replace(
         step=place.step + 1 if number is None else number,
         turn=place.turn + 1,
         microbatch=1,
@@ -306,7 +307,7 @@ def _shadow(place: LoopState) -> LoopState:
     longest = max(place.longest, place.microbatch)
     made = place.microbatch + place.shadowed
     further = ceil((made + 1) / longest) - ceil(made / longest)
-    return replace(place, step=place.step + further, shadowed=place.shadowed + 1)
+    return place._replace(step=place.step + further, shadowed=place.shadowed + 1)
 
 
 def _opened(place: LoopState, due: bool) -> LoopState:
@@ -321,7 +322,7 @@ def _living(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     if optimizers == place.alive:
         return place
     beside = frozenset(pair for pair in place.beside if optimizers.issuperset(pair))
-    return replace(place, alive=optimizers, ever=place.ever & optimizers, beside=beside)
+    return place._replace(alive=optimizers, ever=place.ever & optimizers, beside=beside)
 
 
 def _scheduled(place: LoopState) -> LoopState:
@@ -329,7 +330,7 @@ def _scheduled(place: LoopState) -> LoopState:
     if place.said:
         return place
     due = place.over if place.scheduled else bool(place.updated)
-    place = replace(place, phase="train", scheduled=True)
+    place = place._replace(phase="train", scheduled=True)
     return _open(place) if place.turn == 0 or due else place
 
 
@@ -383,24 +384,24 @@ def _by_hand(place: LoopState) -> bool:
 
 def _next_microbatch(place: LoopState, turn: int) -> LoopState:
     if place.turn == turn and not place.numbered and place.backward_in_microbatch:
-        return replace(place, microbatch=place.microbatch + 1, backward_in_microbatch=False)
+        return place._replace(microbatch=place.microbatch + 1, backward_in_microbatch=False)
     return place
 
 
 def _fetch(place: LoopState, fetch: Fetch) -> LoopState:
     known = fetch.reading in place.counted or fetch.loader in place.feeding
     training = fetch.grad and (known or fetch.training is not False)
-    place = replace(place, taken=frozenset() if place.looked else place.taken, looked=None)
+    place = place._replace(taken=frozenset() if place.looked else place.taken, looked=None)
     # Once a loader is known to feed the training, evaluation mode tells another one from it.
     if training or (fetch.grad and (place.trains_in_eval_mode or not place.feeding)):
-        place = replace(place, taken=place.taken | {(fetch.loader, fetch.reading)})
+        place = place._replace(taken=place.taken | {(fetch.loader, fetch.reading)})
     if not training:
-        return replace(place, phase="eval")
+        return place._replace(phase="eval")
     turn = place.turn
-    place = _count(replace(place, phase="train"), fetch.reading)
+    place = _count(place._replace(phase="train"), fetch.reading)
     by_hand = _by_hand(place) or (fetch.changed and place.backward_in_turn)
     place = _opened(place, bool(place.updated) or by_hand)
-    return replace(_next_microbatch(place, turn), fed=True)
+    return _next_microbatch(place, turn)._replace(fed=True)
 
 
 def _count(place: LoopState, reading: int) -> LoopState:
@@ -408,10 +409,10 @@ def _count(place: LoopState, reading: int) -> LoopState:
     if reading in place.counted:
         return place
     first_of_loader = not place.by_loader and place.passes == 1
-    place = replace(place, by_loader=True, counted=place.counted | {reading})
+    place = place._replace(by_loader=True, counted=place.counted | {reading})
     if first_of_loader:
         return place
-    return replace(place, epoch=place.epoch + 1, passes=place.passes + 1)
+    return place._replace(epoch=place.epoch + 1, passes=place.passes + 1)
 
 
 def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
@@ -427,65 +428,63 @@ def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     if place.by_loader and not place.updating:
         over = _all_updated(place) and not optimizers.isdisjoint(place.updated)
         over = over and all(b in place.updated for a, b in place.beside if a in optimizers)
-        place = replace(place, pending=place.pending or over or again)
+        place = place._replace(pending=place.pending or over or again)
         again = False
     # Another training begins, with an optimizer of its own.
     other = bool(optimizers) and optimizers.isdisjoint(place.ever) and _all_updated(place)
     due = again or (not place.fed and (other or _by_hand(place)))
-    place = _opened(replace(place, phase="train"), due)
-    return replace(place, cleared=place.cleared | optimizers)
+    place = _opened(place._replace(phase="train"), due)
+    return place._replace(cleared=place.cleared | optimizers)
 
 
 def _forward(place: LoopState, grad: bool, training: bool, microbatch: int | None) -> LoopState:
     if not grad:
-        return replace(place, phase="eval", looked=place.looked is not False)
-    place = replace(place, forward_mode=training, looked=False)
+        return place._replace(phase="eval", looked=place.looked is not False)
+    place = place._replace(forward_mode=training, looked=False)
     if not training and not place.trains_in_eval_mode:
-        return replace(place, phase="eval")
+        return place._replace(phase="eval")
     turn = place.turn
     due = place.pending or (not place.fed and (_all_updated(place) or _by_hand(place)))
-    place = replace(_opened(replace(place, phase="train"), due), worked=True)
+    place = _opened(place._replace(phase="train"), due)._replace(worked=True)
     if microbatch is not None:
-        return replace(place, microbatch=microbatch)
+        return place._replace(microbatch=microbatch)
     return _next_microbatch(place, turn)
 
 
 def _backward_begin(place: LoopState, microbatch: int | None) -> LoopState:
-    place = replace(_opened(replace(place, phase="train"), place.pending), worked=True)
+    place = _opened(place._replace(phase="train"), place.pending)._replace(worked=True)
     if microbatch is not None:
-        place = replace(place, microbatch=microbatch)
+        place = place._replace(microbatch=microbatch)
     for _, reading in sorted(place.taken):
         place = _count(place, reading)
     now = frozenset(loader for loader, _ in place.taken)
-    place = replace(
-        place,
+    place = place._replace(
         feeding=place.feeding | now,
         feeding_now=now or place.feeding_now,
         taken=frozenset(),
     )
     if not place.forward_mode:
-        place = replace(place, trains_in_eval_mode=True)
+        place = place._replace(trains_in_eval_mode=True)
     return place
 
 
 def _backward_end(place: LoopState) -> LoopState:
-    return replace(
-        place, backward_in_turn=True, backward_in_microbatch=True, backward_since_update=True
+    return place._replace(
+        backward_in_turn=True, backward_in_microbatch=True, backward_since_update=True
     )
 
 
 def _update(place: LoopState, optimizer: int) -> LoopState:
     again = optimizer in place.updated and place.backward_since_update and not place.fed
     if not place.joined:  # a sharded optimizer of a rank that has joined helps the others' update
-        place = _opened(replace(place, phase="train"), again)
+        place = _opened(place._replace(phase="train"), again)
     expected = place.expected
     if expected is None:
         # The first turn does not wait for an optimizer that is built after its first update.
         expected = place.alive | {optimizer}
     elif not place.updated and optimizer not in expected:
         expected = frozenset({optimizer})
-    return replace(
-        place,
+    return place._replace(
         updated=place.updated | {optimizer},
         ever=place.ever | {optimizer},
         beside=place.beside | {(each, optimizer) for each in place.ever},

@@ -117,6 +117,13 @@ class WatchedFunction:
         self.keys |= {key}
         self.hides |= role.hides
 
+    def follows(self, args: Arguments, stack: Sequence[WatchedCall]) -> bool:
+        """True if a mechanism looks at a call, or hides what is within it."""
+        if self.hides:
+            return True
+        subject = args[0] if args else None
+        return any(role.is_asked(subject, stack) for role, _ in self.listeners)
+
 
 class CallTaker(Protocol):
     """A job that takes the calls of watched functions."""
@@ -124,6 +131,10 @@ class CallTaker(Protocol):
     @property
     def active(self) -> bool:
         """True from the job's start to its end."""
+
+    @property
+    def watches(self) -> bool:
+        """Some sink takes the calls of the step that is open."""
 
     @property
     def threads(self) -> ThreadState:
@@ -157,7 +168,11 @@ def entrance(
     traced = tracing_check(job.fake_mode)
 
     def enter(*args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not job.active or traced():
+        if is_compiling() or not job.active:
+            return original(*args, **kwargs)
+        if not job.watches and not watched.follows(args, job.threads.stack):
+            return original(*args, **kwargs)
+        if traced():
             return original(*args, **kwargs)
         if quiet.on:
             return original(*args, **kwargs)

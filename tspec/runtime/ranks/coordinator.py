@@ -35,7 +35,7 @@ class Coordinator:
     """Decides instances with other ranks and with earlier instances, and takes actions on all ranks alike.
 
     `before_leaving` is called before an action is taken that ends the job (true), or that the job may catch (false).
-    `warn` takes diagnostics.
+    `warn` takes diagnostics. `leaves_out` tells whether a step between two others was left out.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Coordinator:
         before_leaving: Callable[[bool], None],
         sync: SyncPolicy | None,
         warn: Callable[[str], None],
+        leaves_out: Callable[[int, int], bool] | None = None,
     ) -> None:
         self._tracker = tracker
         self.program = program = tracker.program
@@ -63,6 +64,7 @@ class Coordinator:
         self._held_in: dict[int, int] = {}
         """Rule -> the last finished step in which it held."""
         self._histories: dict[int, RuleHistory] = {}
+        self._leaves_out = leaves_out
         self._noted: set[str] = set()
         self._sent_failures: set[tuple[int, int]] = set()
         """(step, rule) of the violations that were sent to the other ranks."""
@@ -88,7 +90,7 @@ class Coordinator:
     def decide_alone(self, number: int) -> None:
         """Decide a rule's pending instances of this rank alone, with their histories."""
         rule, joint = self.rules[number], self.program.joints[number]
-        history = self._histories.setdefault(number, RuleHistory())
+        history = self._history(number)
         for entry in rule.entries:
             entry.subjects = named(entry.subjects, entry.at)
         entries = [
@@ -106,6 +108,9 @@ class Coordinator:
             else:
                 rule.counts[verdict] += 1
 
+    def _history(self, number: int) -> RuleHistory:
+        return self._histories.setdefault(number, RuleHistory(leaves_out=self._leaves_out))
+
     def step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
         """Exchange packets at the opening of a step, decide complete instances, and take the
         actions that are due.
@@ -119,6 +124,11 @@ class Coordinator:
     def waits(self, source: StateSource) -> None:
         """The step is done here, and this rank is about to wait for another."""
         self.take_rounds(self.sync.waits(source.joined), source)
+
+    def looks_up(self, source: StateSource) -> None:
+        """Take the rounds that are over by now."""
+        if self.has_others():
+            self.take_rounds(self.sync.over(), source)
 
     def run_ends(self, source: StateSource, at: tuple[int, int]) -> None:
         """Exchange packets until all ranks have ended. Actions are reported and no longer taken."""
@@ -198,7 +208,7 @@ class Coordinator:
     def _decide_jointly(self, number: int, entries: Sequence[PendingInstance], rank: int) -> None:
         """Decide the instances of a rule on every rank alike; one rank tells of each."""
         rule, joint = self.rules[number], self.program.joints[number]
-        history = self._histories.setdefault(number, RuleHistory())
+        history = self._history(number)
         groups = self.packets.groups.get(number, {})
         if rule.declared.connected:
             connect_groups(entries, history)

@@ -50,14 +50,17 @@ class SyncPolicy:
         if self.mode == LOCKSTEP and self._openings > 1:
             yield from self._all(min(SOON, self.allgather.timeout), STAGGERED)
             return
+        yield from self.over()
+
+    def over(self) -> Iterator[Round]:
+        """The rounds that are over by now. Raises RankLost."""
         while (found := self.allgather.collect(0.0)) is not None:
             yield found
 
     def waits(self, joined: bool) -> Iterator[Round]:
         """A rank whose step is done is about to wait for another, which may have stopped. Raises RankLost."""
         if joined:
-            while (found := self.allgather.collect(0.0)) is not None:
-                yield found
+            yield from self.over()
         elif self.mode == STAGGERED and self._under_way:
             yield from self._all(self._left, INDEPENDENT)
 

@@ -65,6 +65,11 @@ class SubjectHistory:
             found = self._series[fold.node] = (place, series)
         return found[1].take(index[place], value)
 
+    def start_over(self) -> None:
+        """Steps were left out: no earlier value counts but the first."""
+        self._latest.clear()
+        self._series.clear()
+
     def forget(self, index: Index) -> None:
         """Drop the values that no window from this index on contains."""
         for place, series in self._series.values():

@@ -68,9 +68,11 @@ class _Samples:
         return changed
 
     def _keep(self, index: int | str, tensor: torch.Tensor) -> None:
+        if len(self.by_index) == KEPT:
+            return
         storage = tensor.untyped_storage()
         held = self.storages | {storage.data_ptr(): storage.nbytes()}
-        if len(self.by_index) < KEPT and sum(held.values()) <= BYTES:
+        if sum(held.values()) <= BYTES:
             self.storages = held
             self.by_place[tensor.data_ptr()] = index
             self.by_index[index] = _Sample(tensor, tensor.clone())
