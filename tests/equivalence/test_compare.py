@@ -285,6 +285,17 @@ def test_a_buffer_is_not_far_more_uncertain_than_its_samples() -> None:
     assert found.tolerated == pytest.approx(3 * 1.5 * 0.01, rel=1e-3)
 
 
+def test_a_buffer_that_was_not_updated_is_wrong_however_uncertain_the_input_is() -> None:
+    before, buffer = (TensorName("buffers", "norm.most", step) for step in (1, 2))
+    given = TensorName("inputs", "norm", 2, 1)
+    reference = {before: torch.ones(3), given: torch.ones(8), buffer: torch.full((3,), 1.2)}
+    sample = {each: tensor * 1.02 for each, tensor in reference.items()}
+    compare = Comparer(reference, [{**sample, given: reference[given] * 1.5}], THREE).compared
+    assert compare(buffer, reference[before] * 1.01).differs
+    assert not compare(buffer, torch.full((3,), 1.01 * 1.05 * 1.2)).differs
+    assert not compare(buffer, torch.full((3,), 1.1 * 1.2)).differs
+
+
 def test_what_replicas_make_together_is_compared_where_they_are_reduced_later() -> None:
     reference = torch.tensor([1.0, 2.0, 3.0])
     name = TensorName("param_grads", "fc", 1)

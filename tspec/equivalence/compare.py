@@ -108,6 +108,8 @@ class Comparer:
         reference = self._reference[name].double()
         difference = _distance(candidate, reference)
         scale, limit = self._scale(name), self._limit(name)
+        if name.kind == "buffers" and self._is_earlier(name, candidate):
+            limit = self._limit(name, averages=False)
         order, epsilon, sketched = self._order[name], self._epsilon(name), name in self._sketched
         if limit != limit or difference != difference:
             why = evidence(reference, candidate, inf, {})
@@ -211,10 +213,21 @@ class Comparer:
 
     # --- round-off --------------------------------------------------------------------------------
 
-    def _limit(self, name: TensorName) -> float:
-        """The tolerated Frobenius norm of the difference; of an estimated one with the errors of estimates."""
+    def _is_earlier(self, name: TensorName, candidate: Tensor) -> bool:
+        """A buffer is an earlier one, as far as its own noise tells: it was not updated.
+
+        The noise of what a buffer is computed from may be larger than the change of a step.
+        """
+        limit = self._limit(name, averages=False)
+        return any(_distance(candidate, each) <= limit for each in self._earlier(name).values())
+
+    def _limit(self, name: TensorName, averages: bool = True) -> float:
+        """The tolerated Frobenius norm of the difference; of an estimated one with the errors of estimates.
+
+        `averages`: also as far as what the tensor is computed from may differ.
+        """
         shape = self._shape(name)
-        may: Allowed = allowed(self._tolerance, lambda noise: self._noise(name, noise))
+        may: Allowed = allowed(self._tolerance, lambda noise: self._noise(name, noise, averages))
         limit = may.relative * self._scale(name) + may.absolute * sqrt(prod(shape))
         if name.kind == "params":
             limit += self._undetermined(name)
@@ -235,7 +248,7 @@ class Comparer:
         size = self._sizes[name.kind, name.key, name.step]
         return self._epsilon(name) * size * sqrt(prod(self._shape(name)))
 
-    def _noise(self, name: TensorName, noise: Noise) -> float:
+    def _noise(self, name: TensorName, noise: Noise, averages: bool = True) -> float:
         """The relative change of the reference under perturbed inputs (TTrace, section 4.5)."""
         reference = self._reference[name].double()
         scale = self._scale(name)
@@ -244,8 +257,9 @@ class Comparer:
         moved.append(floor * scale)
         if _norm(reference) <= self._zero(name):
             moved.append(scale)
-        averaged = (self._noise(each, noise) * scale for each in self._averaged(name))
-        moved.append(min(max(averaged, default=0.0), self._most_of_few(name) * max(moved)))
+        if averages:
+            averaged = (self._noise(each, noise) * scale for each in self._averaged(name))
+            moved.append(min(max(averaged, default=0.0), self._most_of_few(name) * max(moved)))
         if name.kind == "gradient_norms":
             moved.append(self._noise_of_norm(name.step) * scale)
         gradient = TensorName("param_grads", name.subject, name.step)

@@ -70,7 +70,6 @@ SOURCE_FUNCTIONS = frozenset(
         "choices_across",
         "crossed_norms",
         "data_differ",
-        "alone",
         "doubled",
         "dropped",
         "answers_as_in_training",

@@ -15,6 +15,7 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.numbered import NumberedObjects
+from tspec.runtime.live.sent import SentBytes
 
 VISITED = 10_000
 """The number of items of each list or dict that are searched for tensors."""
@@ -106,6 +107,8 @@ class OptimizerSubjects:
         """
         self._updates: Counter[int] = Counter()
         """Number of an optimizer -> the number of its updates, one that is running included."""
+        self.sent = SentBytes()
+        """What this rank sends others between updates."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
@@ -129,6 +132,8 @@ class OptimizerSubjects:
             return self.references(held_by(thing))
         if name == "attributes":
             return plain_values(thing)
+        if name == "alone":
+            return self.sent.alone
         if name == "updates":
             return self._updates[self.numbered.number(thing)]
         return UNKNOWN

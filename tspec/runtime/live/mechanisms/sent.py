@@ -37,12 +37,14 @@ class SentListener(Listener):
         """A tensor was sent. Of the tensors to send and those to receive, the smaller ones count."""
         held = [tensors_in(each, VISITED) for each in (*args, *kwargs.values())]
         sizes = [sum(each.numel() * each.element_size() for each in them) for them in held if them]
-        self._job.state.updates.sent.add(min(sizes, default=0))
+        self._job.state.optimizers.sent.add(min(sizes, default=0))
 
 
 def install(job: FollowedJob) -> None:
     """Follow collectives and messages, if torch was built to have any and a rule asks for them."""
-    if not dist.is_available() or not job.spec.computes("alone"):
+    optimizer = job.spec.entity("optimizer")
+    read = () if optimizer is None else [field.name for field in optimizer.fields]
+    if not dist.is_available() or "alone" not in read:
         return
     listener = SentListener(job)
     for module, names in SENDS.items():

@@ -61,7 +61,7 @@ class UpdateListener(Listener):
         if self._beside:
             updates.compare_unheld(number, self._job.state.copies_of)
         if not self._job.place.updating:
-            updates.sent.update_begins()
+            optimizers.sent.update_begins()
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Update(number))
         self._job.taken_up()

@@ -22,7 +22,6 @@ from tspec.runtime.live.updates.interpolated import InterpolatedParameters
 from tspec.runtime.live.updates.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.updates.reused import ReusedGradients
 from tspec.runtime.live.updates.scaled import GradientFactors
-from tspec.runtime.live.updates.sent import SentBytes
 
 
 class UpdateHistory:
@@ -46,7 +45,6 @@ class UpdateHistory:
         self.doubled = DoubledUpdates()
         self.scaled = GradientFactors()
         self.dropped = DroppedPasses()
-        self.sent = SentBytes()
 
     @property
     def columns(self) -> Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Any]]]:
@@ -66,7 +64,6 @@ class UpdateHistory:
             "doubled": self._doubled,
             "scaled": self._scaled,
             "dropped": self._dropped,
-            "alone": lambda result: self.sent.alone(),
         }
 
     def forget(self, optimizers: Collection[int]) -> None:

@@ -11,8 +11,9 @@ class SentBytes:
 
     def __init__(self) -> None:
         self._since_update = 0
-        self._before_update = 0
         self._updated = False
+        self.alone = True
+        """Before none of the updates but the first, more than a few bytes were sent since the one before."""
 
     def add(self, size: int) -> None:
         """A collective or a message is given this many bytes. Those before the first update are
@@ -23,9 +24,6 @@ class SentBytes:
 
     def update_begins(self) -> None:
         """An update begins that lies in no other one."""
-        self._before_update, self._since_update = self._since_update, 0
+        self.alone &= self._since_update < FEW
+        self._since_update = 0
         self._updated = True
-
-    def alone(self) -> bool:
-        """True if few bytes were sent between the beginnings of the last two updates."""
-        return self._before_update < FEW
