@@ -188,7 +188,9 @@ class Instants:
                 "copied",
             )
             yield from self._plain_of(source, "parameter", changing)
-            yield from self._plain_of(source, "optimizer", ("updates", "alone", "defaults", "attributes"))
+            yield from self._plain_of(
+                source, "optimizer", ("updates", "alone", "defaults", "attributes")
+            )
             yield from self._plain_of(source, "param_group")
             yield from self._plain_of(source, "loader", ("trained_on",))
             return
