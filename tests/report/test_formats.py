@@ -405,6 +405,24 @@ def test_a_page_shows_the_step_and_ranks_of_findings_and_of_what_follows() -> No
     assert 'later <span class="place">(step 3, ranks 1, 2: w)</span>' in page
 
 
+def test_a_page_lists_rules_without_findings_by_their_outcome() -> None:
+    found = Result("t.bad", "wrong", Region("t.tspec", 3), properties={"step": 1}, help="the loop")
+    states = {"bad": "failed", "good": "passed", "right": "passed", "off": "skipped"}
+    cases = tuple(
+        Case(f"t.{name}", "t.tspec", state, "off by a.toml:7" * (name == "off"))
+        for name, state in states.items()
+    )
+    page = written(Results((found,), cases, notes=("some steps <only>",)), "html")
+    assert re.findall(r"<summary>(.*?)</summary>", page) == [
+        "2 passed",
+        "1 skipped, off by a.toml:7",
+    ]
+    assert re.findall(r"<li><code>(.*?)</code></li>", page) == ["t.good", "t.right", "t.off"]
+    assert page.count("t.bad") == 1
+    assert '<span class="place">look at:</span> the loop' in page
+    assert "note: some steps &lt;only&gt;" in page
+
+
 def test_a_page_needs_no_other_file_and_draws_each_value() -> None:
     curves = (
         Curve("the candidate", (1.0, 1e6, None), frozenset((1,))),

@@ -173,6 +173,8 @@ class Results:
     """Rule or code -> its help. For other codes, formats write the code's page."""
     incomplete: tuple[Result, ...] = ()
     """Recordings that end early. They are no findings: no baseline holds them."""
+    notes: tuple[str, ...] = ()
+    """What a person has to know of the check besides."""
 
     figures: tuple[Figure, ...] = ()
     """Figures of a page beside the findings."""
@@ -283,6 +285,7 @@ def from_report(report: Report, program: Program) -> Results:
         faults=report.faults,
         command="check",
         about=abouts,
+        notes=report.notes,
         incomplete=tuple(
             _from_incomplete(each, "error" if report.complete_required else "warning")
             for each in report.incomplete

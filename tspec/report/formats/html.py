@@ -8,7 +8,7 @@ from math import ceil, floor, inf, log10
 
 from tspec.printable import lines
 from tspec.report.figures import Curve, Figure
-from tspec.report.results import Result, Results
+from tspec.report.results import Case, Result, Results, case_of
 
 WIDTH, HEIGHT = 960, 260
 LEFT, RIGHT, TOP, BOTTOM = 60, 12, 10, 28
@@ -43,6 +43,25 @@ class Drawing:
     """The radius of a dot: larger where there are few."""
 
 
+@dataclass(frozen=True, slots=True)
+class CaseGroup:
+    """Rules with one outcome, which `says` puts in words: `passed`."""
+
+    says: str
+    cases: tuple[Case, ...]
+
+
+def groups_of(results: Results) -> tuple[CaseGroup, ...]:
+    """The rules by their outcome, in the order of the first of each. Those with findings are among the findings."""
+    named = {case_of(each) for each in results.flat()}
+    found: dict[str, list[Case]] = {}
+    for case in results.cases:
+        if (case.file, case.rule) not in named:
+            says = ", ".join(filter(None, (case.state, case.message)))
+            found.setdefault(says, []).append(case)
+    return tuple(CaseGroup(says, tuple(cases)) for says, cases in found.items())
+
+
 def write(results: Results) -> str:
     """The page as text."""
     import jinja2  # late: other formats do without it
@@ -54,8 +73,11 @@ def write(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    is_lone = len(results.cases) == 1
     page = environment.get_template("page.html.j2").render(
         results=results,
+        lone=results.cases if is_lone else (),
+        groups=() if is_lone else groups_of(results),
         drawings=[drawing(each) for each in results.figures],
         place=place,
         size=(WIDTH, HEIGHT),
@@ -68,7 +90,7 @@ def place(result: Result) -> str:
     """File and line of a finding: in the script if it is known, else of the rule."""
     at = result.in_script
     if at is not None:
-        return at.words
+        return at.sentence
     return f"{result.file}:{result.line}" if result.line else result.file
 
 
