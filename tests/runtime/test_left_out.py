@@ -169,6 +169,31 @@ def test_a_fault_that_begins_between_is_found_in_the_next_checked_step() -> None
     assert {one["step"] for one in done.found} == {120, 121, 122, 123}
 
 
+def test_a_script_goes_on_after_what_a_rule_raises_where_steps_are_left_out() -> None:
+    """The boundary between the last checked step and the first one that is left out raises."""
+    rules = (
+        "each step when step == 103 expect finite(loss) and step < 103 else raise",
+        "each step expect count(calls(optimizer.step)) == 1",
+    )
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    raised = 0
+    with module(*rules).install(check_steps=SCHEDULE) as checker:
+        for _ in range(130):
+            try:
+                optimizer.zero_grad()
+            except RuntimeError:
+                raised += 1
+                optimizer.zero_grad()
+            model(torch.ones(4, 3)).square().mean().backward()
+            optimizer.step()
+        assert checker.faults == []
+    assert raised == 1
+    assert checker.rules[1].counts["violated"] == 0
+    assert checker.rules[1].counts["holds"] == 103 + 4
+
+
 def test_an_action_counts_checked_steps() -> None:
     def disturb(step: int, model: nn.Module) -> None:
         if step >= 103:

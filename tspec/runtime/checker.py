@@ -225,6 +225,8 @@ class Checker:
 
     def _select(self, step: int, source: StateSource, schedule: StepSchedule) -> None:
         """A step opens: decide whether it is checked."""
+        if self._pauses:  # the script caught what a rule raised at the boundary before
+            self._guarded("step", lambda: self.tracker.pause(source))
         self._first_step = step if source.first_step is None else source.first_step
         checked = schedule.checks(step, self._first_step)
         self._pauses = self.watches and not checked

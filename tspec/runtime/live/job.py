@@ -435,11 +435,13 @@ class LiveJob(LiveSource):
             self.state.step_opens()
             self._departed.step_opened()
         self._tick()
-        for span, index in opened:
-            self._bound(span, index)
-        self.watches = any(
-            not isinstance(sink, StepSelector) or sink.watches for sink in self.sinks
-        )
+        try:
+            for span, index in opened:
+                self._bound(span, index)
+        finally:
+            self.watches = any(
+                not isinstance(sink, StepSelector) or sink.watches for sink in self.sinks
+            )
 
     def do_before_next(self, action: Callable[[], None]) -> None:
         """Do it right before the next activity. If the rank joins before there is one, it is left out."""
