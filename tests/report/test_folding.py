@@ -9,7 +9,7 @@ from tests.report import scenes
 from tests.report.scenes import AFTER_UPDATE, BEFORE_UPDATE, decided, program, rule, verdicts
 from tspec.report.build import report
 from tspec.report.findings import Finding
-from tspec.resolve.load import load
+from tspec.resolve.load import load, load_text
 from tspec.resolve.program import rules
 
 
@@ -59,6 +59,30 @@ def test_one_forgotten_zero_grad_is_one_headline() -> None:
         "gradients_do_not_explode",
         "gradients_are_finite",
     ]
+
+
+def test_a_loss_of_probabilities_does_not_follow_from_gradients_that_are_not_cleared() -> None:
+    text = (
+        "edition 2026\n\nmodule checks\n\nuse std.torch\nuse std.losses\n\n"
+        "invariant cleared { before backward expect norm(parameters.grad) == 0\n"
+        "  or count(calls(optimizer.zero_grad)) > 0 }\n"
+        "invariant logits { for c in calls(class_loss)\n"
+        '  expect c.made_by != "softmax" and not (min(c.input) >= 0) }\n'
+        "invariant falls { after backward expect loss < 2 }\n"
+    )
+    loaded = load_text(text).program
+    assert loaded is not None
+    of = {rule.name: rule for rule in loaded.rules}
+    found = report(
+        loaded,
+        verdicts(
+            decided(of["cleared"], range(2, 40)),
+            decided(of["logits"], range(2, 40), subject="#0"),
+            decided(of["falls"], range(2, 40)),
+        ),
+    )
+    assert [f.rule for f in found.findings] == ["checks.cleared", "checks.logits"]
+    assert names(found.findings[0]) == ["falls"]
 
 
 def test_two_bugs_with_nothing_in_common_are_two() -> None:

@@ -52,6 +52,8 @@ anything else.
 
 PLACES = frozenset({"agreement", "communication", "checkpoint", "data"})
 """Aspects that say where numbers are, and stay beside `NUMERIC` ones; `norm(p.grad)` is just a number."""
+SITED = PLACES | {"objective"}
+"""Aspects whose numbers are not disturbed by whatever disturbs any number."""
 
 CALLABLES = (
     (r"lr_scheduler|(^|\.)scheduler\.", "schedule"),
@@ -155,12 +157,12 @@ def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
 
     Numbers at a place (`digest(batch)`, `same(p.data)`) are disturbed by a cause that disturbs the
     place, not by one that disturbs any number: a parameter without a gradient does not make batches
-    repeat.
+    repeat, and gradients that are added up do not put a softmax before a loss.
     """
     reach = set(cause)
     for aspect in cause:
         reach |= INFLUENCES.get(aspect, frozenset())
-    return bool(reach & (effect - NUMERIC if effect & PLACES else effect))
+    return bool(reach & (effect - NUMERIC if effect & SITED else effect))
 
 
 def causal_place(found: frozenset[str]) -> int:
