@@ -52,8 +52,6 @@ anything else.
 
 PLACES = frozenset({"agreement", "communication", "checkpoint", "data"})
 """Aspects that say where numbers are, and stay beside `NUMERIC` ones; `norm(p.grad)` is just a number."""
-SITED = PLACES | {"objective"}
-"""Aspects whose numbers are not disturbed by whatever disturbs any number."""
 
 CALLABLES = (
     (r"lr_scheduler|(^|\.)scheduler\.", "schedule"),
@@ -155,14 +153,14 @@ def aspects_of_absence(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozen
 def disturbs(cause: frozenset[str], effect: frozenset[str]) -> bool:
     """True if data flows from the first aspects to the second ones.
 
-    Numbers at a place (`digest(batch)`, `same(p.data)`) are disturbed by a cause that disturbs the
-    place, not by one that disturbs any number: a parameter without a gradient does not make batches
-    repeat, and gradients that are added up do not put a softmax before a loss.
+    Numbers of something (`digest(batch)`, `same(p.data)`, the logits of a loss) are disturbed by a
+    cause that disturbs it, not by one that disturbs any number: a parameter without a gradient does
+    not make batches repeat, and gradients that are added up do not put a softmax before a loss.
     """
     reach = set(cause)
     for aspect in cause:
         reach |= INFLUENCES.get(aspect, frozenset())
-    return bool(reach & (effect - NUMERIC if effect & SITED else effect))
+    return bool(reach & (effect - NUMERIC or effect))
 
 
 def causal_place(found: frozenset[str]) -> int:
