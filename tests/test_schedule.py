@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tspec.schedule import FIRST, StepSchedule, schedule_of
+from tspec.schedule import FIRST, StepSchedule, canonical, schedule_of
 
 SCHEDULES = st.integers(1, 40).flatmap(
     lambda period: st.builds(
@@ -42,6 +42,13 @@ def test_a_step_between_is_left_out_if_one_is(
 @given(SCHEDULES)
 def test_a_schedule_is_read_as_it_is_written(schedule: StepSchedule) -> None:
     assert schedule_of(f" {schedule} ") == StepSchedule(schedule.length, schedule.period)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"), [("25/500", "25/500"), (" 1 / 20", "1/20"), ("1/1", ""), ("7/7", "")]
+)
+def test_a_schedule_of_all_steps_is_none(text: str, written: str) -> None:
+    assert canonical(text) == written
 
 
 @pytest.mark.parametrize(

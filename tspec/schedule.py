@@ -55,3 +55,11 @@ def schedule_of(text: str) -> StepSchedule:
     if found is None:
         raise ValueError(f"{text!r} is not of the form 25/500: 25 of each 500 steps")
     return StepSchedule(int(found[1]), int(found[2]))
+
+
+def canonical(text: str) -> str:
+    """A schedule as it is written, without spaces; empty if it checks all steps (`1/1`). Raises ValueError if the text is
+    none.
+    """
+    schedule = schedule_of(text)
+    return "" if schedule.length == schedule.period else str(schedule)

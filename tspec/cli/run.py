@@ -27,7 +27,7 @@ from tspec.cli.record import KeepGoingOption, Redact, RedactOption, SizeOption, 
 from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.script import command_of, name_of
 from tspec.cli.specs import SpecsArgument, load
-from tspec.schedule import schedule_of
+from tspec.schedule import canonical, schedule_of
 
 if TYPE_CHECKING:
     from tspec.config.model import RunSection
@@ -73,7 +73,7 @@ RequireInstancesOption = Annotated[
 
 def _schedule(text: str) -> str:
     try:
-        return str(schedule_of(text))
+        return canonical(text)
     except ValueError as wrong:
         raise BadParameter(str(wrong)) from None
 
@@ -84,7 +84,7 @@ CheckStepsOption = Annotated[
         "--check-steps",
         metavar="N/M",
         callback=lambda text: None if text is None else _schedule(text),
-        help="After the first 100 steps, check rules in N of each M steps, which costs less: 25/500.",
+        help="After the first 100 steps, check rules in N of each M steps, which costs less: 25/500; 1/1 for all.",
         show_default="`run.check-steps` of the configuration, else all steps",
     ),
 ]

@@ -24,7 +24,7 @@ from tspec.config.places import EntrySpans, places
 from tspec.config.places import Path as Keys
 from tspec.config.settings import RULE_ACTIONS, RuleOverride
 from tspec.diagnostics import Diagnostic, Related, did_you_mean, in_order
-from tspec.schedule import schedule_of
+from tspec.schedule import canonical
 from tspec.source import Source, Span
 
 NAMES = ("tspec.toml", "pyproject.toml")
@@ -274,7 +274,7 @@ def _steps(reader: _Reader, value: Any, at: Keys) -> str:
     """A schedule of steps."""
     text = _text(reader, value, at)
     try:
-        return str(schedule_of(text))
+        return canonical(text)
     except ValueError as wrong:
         reader.refuse("TS0503", str(wrong), at)
     return ""
