@@ -25,10 +25,11 @@ from tspec.runtime.ranks.delivery import Delivery
 from tspec.runtime.ranks.sync import SyncPolicy
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import SampleStore
+from tspec.runtime.selection import OUT, StepSelection, StepState
 from tspec.runtime.state import RuleState
 from tspec.runtime.tracker import Evaluation, WindowTracker
 from tspec.runtime.windows import RuleWindow
-from tspec.schedule import StepSchedule, schedule_of
+from tspec.schedule import schedule_of
 
 ACTS = (SkipCall, JobStopped, RuleViolated)
 BRIEF = 5.0
@@ -87,6 +88,7 @@ class Checker:
         options = self._options
         path = None if options.folder is None else options.folder / f"{os.getpid()}.jsonl"
         self.findings = FindingsWriter(path, options.callback, options.tell)
+        self._selection = selection = StepSelection(self._schedule)
         self.tracker = WindowTracker(
             self.program,
             self._evaluate,
@@ -99,15 +101,8 @@ class Checker:
             before_leaving=self._before_leaving,
             sync=sync,
             warn=options.warn,
-            leaves_out=None if self._schedule is None else self._leaves_out,
+            leaves_out=None if self._schedule is None else selection.leaves_out,
         )
-        self.watches = True
-        """Rules are checked in the step that is open."""
-        self._pauses = False
-        """The step that opens is the first one that is left out: windows that end here still close."""
-        self._lingers = False
-        """What was found in the step before those that are left out may not be decided yet."""
-        self._first_step = 1
         self._delivery = Delivery(secrets.token_hex(8) if options.one_summary else options.nodes)
         self._of_others: list[dict[str, dict[str, Any]]] = []
         """The totals of the other ranks; filled on the first rank only."""
@@ -198,10 +193,10 @@ class Checker:
         if self.silent:
             return
         self.rank, self._source = source.rank, source
-        schedule = self._schedule
-        if schedule is not None and span == "step" and index > 0:
-            self._select(index, source, schedule)
-        if not (self.watches or self._pauses):
+        if span == "step" and index > 0:
+            self._step_opens(index, source)
+        state = self._selection.state
+        if state in OUT:
             if span == "step":
                 self._guarded(span, lambda: self._leave_out(source))
             return
@@ -219,28 +214,30 @@ class Checker:
             finally:
                 if self.findings.is_due():
                     self._save()
-        elif span == "microbatch" and self._pauses:
-            self._pauses, self._lingers = False, True
+        elif span == "microbatch" and state is StepState.ENDS:  # the last boundary of this instant
+            self._selection.state = StepState.FIRST_LEFT_OUT
             self._guarded(span, lambda: tracker.pause(source))
 
-    def _select(self, step: int, source: StateSource, schedule: StepSchedule) -> None:
-        """A step opens: decide whether it is checked."""
-        if self._pauses:  # the script caught what a rule raised at the boundary before
+    @property
+    def watches(self) -> bool:
+        """Rules are checked in the step that is open."""
+        return self._selection.state is StepState.CHECKED
+
+    def _step_opens(self, step: int, source: StateSource) -> None:
+        """A step opens, which may be left out."""
+        before = self._selection.state
+        if before is StepState.ENDS:  # the script caught what a rule raised at the boundary before
             self._guarded("step", lambda: self.tracker.pause(source))
-        self._first_step = step if source.first_step is None else source.first_step
-        checked = schedule.checks(step, self._first_step)
-        self._pauses = self.watches and not checked
-        if checked and not self.watches:
+        self._selection.opens(step, source.first_step)
+        if self.watches and before is not StepState.CHECKED:
             self.tracker.resume(source)
-        self.watches = checked
 
     def _leave_out(self, source: StateSource) -> None:
-        """Another step opens that is left out. What the ranks found before is decided in the first one."""
+        """A further step opens that is left out. What the ranks found before is decided in the first of these."""
         tracker = self.tracker
         tracker.leave_out(source)
         try:
-            if self._lingers:
-                self._lingers = False
+            if self._selection.state is StepState.SECOND_LEFT_OUT:
                 closing = (tracker.closing.step, tracker.closing.epoch)
                 self.coordinator.step_opens(source, closing)
             else:
@@ -248,12 +245,6 @@ class Checker:
         finally:
             if self.findings.is_due():
                 self._save()
-
-    def _leaves_out(self, before: int, after: int) -> bool:
-        """True if a step between two others was left out."""
-        schedule = self._schedule
-        assert schedule is not None
-        return schedule.leaves_out_between(before, after, self._first_step)
 
     def finish(self, source: StateSource) -> None:
         """The run ended normally."""
