@@ -55,11 +55,13 @@ test-all: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m tests.faults.fuzz --minutes $(FUZZ_MINUTES) --seed $(FUZZ_SEED)
 
+# A test file that cannot be imported is named here, not only where all tests have run.
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy tspec
 	$(BIN)/lint-imports
+	@$(BIN)/python -m pytest --collect-only -qqq -m '' > $(BIN)/collected || { cat $(BIN)/collected; exit 1; }
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
