@@ -439,6 +439,28 @@ class ClippingComesBeforeTheUpdate(Loop):
             nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
 
 
+class ClosuresKeepToOneBatch(Loop):
+    """The closure of L-BFGS takes a batch each time."""
+
+    steps = 4
+
+    def run(self):
+        self.model = nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10))
+        self.optimizer = torch.optim.LBFGS(self.model.parameters(), lr=0.1, max_iter=3)
+        batches = iter(self.make_loader())
+        for _ in range(self.steps):
+            self.batch = next(batches)
+
+            def closure():
+                images, labels = next(batches) if self.faulty else self.batch
+                self.optimizer.zero_grad()
+                loss = F.cross_entropy(self.model(images), labels)
+                loss.backward()
+                return loss
+
+            self.optimizer.step(closure)
+
+
 class ClippingFindsGradients(Loop):
     """The generator that is clipped was read by the optimizer."""
 

@@ -796,6 +796,26 @@ class StepsDrawAnew(Advised):
         super().clear()
 
 
+class TargetsChangeWithInputs(Advised):
+    """The noise that should be predicted is drawn before the loop."""
+
+    steps = 20
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+
+    def prepared(self):
+        self.noise = torch.randn(64, 64)
+
+    def forward(self, images):
+        if not self.faulty:
+            self.noise = torch.randn(64, 64)
+        return self.model(images + self.noise[: len(images)])
+
+    def loss(self, output, labels):
+        return F.mse_loss(output, self.noise[: len(output)])
+
+
 # --- project ------------------------------------------------------------------------------------
 
 
