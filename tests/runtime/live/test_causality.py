@@ -175,6 +175,24 @@ def test_codes_of_whole_sequences() -> None:
     assert sight(HEAD(lstm(embed(), (state, cell))[0])) is not Sight.NONE
 
 
+def test_attention_of_a_recurrent_decoder_to_an_encoder() -> None:
+    encoded, (state, cell) = lstm(nn.Embedding(9, 8)(OTHERS))
+    tokens = TOKENS
+    rows = WORDS(tokens)
+    decoders = nn.LSTM(8, 8, batch_first=True), nn.GRU(8, 8, batch_first=True)
+    for decoder, begin in zip(decoders, ((state, cell), state), strict=True):
+        output = decoder(rows, begin)[0]
+        scores = (output @ encoded.mT / 8**0.5).masked_fill(OTHERS[:, None] == 0, -1e9)
+        attended = torch.cat([output, scores.softmax(-1) @ encoded], -1)
+        assert sight(nn.Linear(16, 9)(attended), tokens) is Sight.NONE
+        # Places beside each other are weighed, or are one query's keys.
+        assert (
+            sight(nn.Linear(16, 9)(torch.cat([output, scores.softmax(1) @ encoded], -1)), tokens)
+            is None
+        )
+        assert sight(nn.Linear(8, 9)(scores.mT @ output), tokens) is None
+
+
 def test_later_outputs_are_not_read() -> None:
     tokens = torch.arange(2 * 20).reshape(2, 20)
     history = TokenHistory()
@@ -183,6 +201,19 @@ def test_later_outputs_are_not_read() -> None:
     output = nn.Linear(8, 50)(nn.Embedding(50, 8)(tokens))
     found = [seen.sees_later(output, tokens, -100) for _ in range(PASSES + 1)]
     assert found == ["none"] * PASSES + [None]
+
+
+def test_evaluations_before_are_not_counted() -> None:
+    tokens = torch.arange(2 * 20).reshape(2, 20)
+    history = TokenHistory()
+    history.given(tokens)
+    seen, model = Causality(history), nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 50))
+    with torch.no_grad():
+        for _ in range(PASSES + 1):
+            assert history.tokens_ahead(tokens, -100) == 0
+            assert seen.sees_later(model(tokens), tokens, -100) is None
+    assert not history.is_over()
+    assert seen.sees_later(model(tokens), tokens, -100) == "none"
 
 
 def test_targets_that_are_no_tokens() -> None:

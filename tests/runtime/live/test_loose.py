@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from tspec.runtime.live.losses.graph import PASSES
 from tspec.runtime.live.losses.loose import LooseParameters
 
 
@@ -25,10 +24,17 @@ def drawn(*shape: int) -> torch.Tensor:
     return torch.randn(shape, requires_grad=True)
 
 
-def test_later_passes_are_not_looked_at() -> None:
+def test_some_later_passes_are_looked_at() -> None:
     seen, loss = beside(), drawn(2).sum()
-    found = [seen.loose_parameters(loss) for _ in range(PASSES + 1)]
-    assert found == [[]] * PASSES + [None]
+    looked = [seen.loose_parameters(loss) is not None for _ in range(60)]
+    assert [number for number, each in enumerate(looked, 1) if each] == [*range(1, 17), 50, 51, 52]
+
+
+def test_parameters_of_a_second_phase() -> None:
+    loose, first = nn.Parameter(torch.ones(3)), drawn(2).sum()
+    seen = beside()
+    found = [seen.loose_parameters(loose.sum() if each >= 40 else first) for each in range(1, 53)]
+    assert found[-3:] == [[], [loose.shape], [loose.shape]]
 
 
 def test_parameters_that_nobody_holds() -> None:

@@ -191,6 +191,8 @@ class ModelRegistry:
         self.called: IdentitySet[nn.Module] = IdentitySet()
         """Modules whose forward pass was begun, and roots with a part that was called from outside.
         """
+        self._unregistered: IdentitySet[nn.Module] = IdentitySet()
+        """Modules that another model called and does not hold, such as layers in a plain list."""
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
         self._settled = False
         """The first step has opened: roots keep their names, also when their modules are gone."""
@@ -230,6 +232,7 @@ class ModelRegistry:
         self.refresh()
         if id(module) not in self.tables.module_by_id:
             self.called.add(module)
+            self._unregistered.add(module)
             self.add_root(module)
 
     def add_root(self, module: nn.Module) -> None:
@@ -356,6 +359,14 @@ class ModelRegistry:
             return name
         free = self._free.get(id(tensor))
         return free[0] if free is not None and free[1]() is tensor else None
+
+    def is_registered(self, tensor: torch.Tensor) -> bool:
+        """True if a model holds a parameter: one that a loop calls, and not a layer that a model
+        calls without holding it.
+        """
+        return self.name_of_parameter(tensor) is not None and not any(
+            each is tensor for module in self._unregistered.alive() for each in module.parameters()
+        )
 
     def is_attribute(self, tensor: torch.Tensor) -> bool:
         """True if a module of a model has the tensor as a plain attribute, which is no parameter

@@ -399,7 +399,7 @@ class SubjectRegistry:
         Layers of a sharded model compute with tensors that the model does not hold, and models of
         flattened parameters hold views.
         """
-        if self.models.name_of_parameter(tensor) is not None or is_flattened(tensor):
+        if self.models.is_registered(tensor) or is_flattened(tensor):
             return True
         return any(each is tensor or local(each) is not each for each in self._trained())
 

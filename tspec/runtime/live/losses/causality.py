@@ -44,6 +44,8 @@ _PLACE_BY_PLACE = (
     | {"Add", "Mul", "Div", "NativeLayerNorm", "Gelu", "Relu", "Silu", "Tanh", "AccumulateGrad"}
 )
 """Operations that compute each place from one place."""
+_WITHIN_PLACES = frozenset({"Softmax", "LogSoftmax", "Cat"})
+"""Operations that do so if their dimension is the last one."""
 _CELL = (
     {"AccumulateGrad", "Add", "Mul", "Sub", "Div", "Rsub", "Sigmoid", "Tanh", "Relu"}
     | {"Addmm", "Mm", "T", "Transpose", "NativeLayerNorm", "NativeDropout", "Clone"}
@@ -76,7 +78,7 @@ class Causality:
         None if the targets are no tokens, if the graph does not show the dependency, or after the
         first outputs.
         """
-        if self._read >= PASSES:
+        if self._read >= PASSES or output.grad_fn is None:
             return None
         self._read += 1
         found = self._tokens.sequence_of(target, ignored)
@@ -104,7 +106,7 @@ def sight_of(output: torch.Tensor, tokens: torch.Tensor) -> Sight | None:
     if not found:
         return (
             Sight.NONE
-            if output.grad_fn is not None and _keeps_places_apart(output.grad_fn)
+            if output.grad_fn is not None and _keeps_places_apart(output.grad_fn, reaching)
             else None
         )
     if Sight.NEXT in found:
@@ -209,9 +211,9 @@ def _sight(weights: torch.Tensor) -> Sight | None:
     return Sight.NEXT if is_next_seen.all() else Sight.SOME
 
 
-def _keeps_places_apart(node: Any) -> bool | None:
+def _keeps_places_apart(node: Any, reaching: frozenset[Any]) -> bool | None:
     """True if each position is computed from its own token and, by recurrent layers, from earlier
-    ones.
+    ones. What is not computed from the tokens, such as an encoder's output, may be of any position.
 
     All products must have one row for each token, as the embedding has, but for those within a
     loop over the positions. A model that flattens sequences has fewer rows.
@@ -222,7 +224,7 @@ def _keeps_places_apart(node: Any) -> bool | None:
         node, output = waiting.pop()
         operation = operation_of(node)
         if operation == "Stack":
-            inputs = _inputs_of_loop(node)
+            inputs = _inputs_of_loop(node, reaching)
             if inputs is None:
                 return None
             loops, node = True, inputs
@@ -233,17 +235,31 @@ def _keeps_places_apart(node: Any) -> bool | None:
             tokens.append(rows_of(node))
         elif operation in _PRODUCTS:
             rows.add(rows_of(node))
-        elif operation not in _PLACE_BY_PLACE:
+        elif not _computes_places(operation, node, reaching):
             return None
         for edge in node.next_functions:
-            if edge[0] is not None and edge not in seen:
+            if edge[0] in reaching and edge not in seen:
                 seen.add(edge)
                 waiting.append(edge)
     is_for_each_token = rows == {max(tokens)} or (loops and not rows)
     return all(forward) if is_for_each_token else None
 
 
-def _inputs_of_loop(stack: Any) -> Any:
+def _computes_places(operation: str, node: Any, reaching: frozenset[Any]) -> bool:
+    """True if an operation computes each place from one place. Of a product of matrices the rows of
+    the first are places, as in attention to an encoder's output.
+    """
+    if operation == "Bmm":
+        return node.next_functions[1][0] not in reaching
+    if operation == "Expand":
+        before, output = node.next_functions[0]
+        return shape_of(node) == tuple(before._input_metadata[output].shape)
+    if operation in _WITHIN_PLACES:
+        return signed(node._saved_dim) in (-1, len(shape_of(node)) - 1)
+    return operation in _PLACE_BY_PLACE
+
+
+def _inputs_of_loop(stack: Any, reaching: frozenset[Any]) -> Any:
     """The node that takes a sequence apart, if a loop computes each position of a stack from its
     own position of the sequence and from earlier ones; None otherwise.
 
@@ -255,13 +271,13 @@ def _inputs_of_loop(stack: Any) -> Any:
         waiting = [computed]
         while waiting:
             node = waiting.pop()
-            if node is None or node in seen:
+            if node not in reaching or node in seen:
                 continue
             seen.add(node)
             if operation_of(node) not in _CELL:
                 return None
             for following, output in node.next_functions:
-                taken = None if following is None else _position(following, output)
+                taken = _position(following, output) if following in reaching else None
                 if taken is None:
                     waiting.append(following)
                 elif taken[1] > position:

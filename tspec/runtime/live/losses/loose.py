@@ -10,12 +10,19 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.features import local_part
-from tspec.runtime.live.losses.graph import PASSES, nodes
+from tspec.runtime.live.losses.graph import nodes
+
+
+_FIRST = 16
+"""The number of first losses whose graphs are searched."""
+_EVERY, _IN_A_ROW = 50, 3
+"""Of so many later losses so many in a row are searched: a program may have a second phase, with
+another model.
+"""
 
 
 class LooseParameters:
-    """Searches for loose parameters in the graphs of the first losses.
-
+    """Searches for loose parameters in the graphs of the first losses and of some later ones.
 
     `is_held` says whether a model or an optimizer holds a parameter, `is_attribute` whether a tensor is an attribute of a module.
     """
@@ -35,12 +42,12 @@ class LooseParameters:
         """The shapes of parameters that neither a model nor an optimizer holds, and that stayed as they were since the pass before.
 
         A single number with a gradient is a parameter, and so is an attribute of a module, whatever its class. Other tensors with
-        gradients are inputs. None after the first passes.
+        gradients are inputs. None in passes that are left out.
         """
-        if self._passes >= PASSES:
+        self._passes += 1
+        if self._passes > _FIRST and self._passes % _EVERY >= _IN_A_ROW:
             self._seen.clear()
             return None
-        self._passes += 1
         shapes = []
         for operation, node in nodes(losses):
             leaf = node.variable if operation == "AccumulateGrad" else None

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 import torch
 
 LOSSES = 16
-"""The number of losses that are compared with the tokens. Later ones get their targets in the same
-way.
+"""The number of losses with a graph that are compared with the tokens. Later ones get their targets
+in the same way. Those of an evaluation may come before, in any number.
 """
 _INPUTS = 8
 """The number of latest embedding inputs that are kept until their backward pass is over."""
@@ -58,17 +58,16 @@ class TokenHistory:
         self._inputs.clear()
         self._paddings.clear()
 
-    @torch.no_grad()
     def tokens_ahead(self, target: torch.Tensor, ignored: int) -> int | None:
         """The offset of the targets relative to the tokens of a sequence, from -1 to 2; 1 is the
         next token.
 
         All targets but those with the value `ignored` are compared. None if they are no tokens of a
-        given sequence, and after the first losses.
+        given sequence, and after the first losses. Losses without a graph do not count as such.
         """
         if self.is_over() or not self._inputs or target.is_floating_point():
             return None
-        self._losses += 1
+        self._losses += torch.is_grad_enabled()
         found = self.sequence_of(target, ignored)
         if self.is_over():
             self.clear()
