@@ -346,6 +346,81 @@ class SimilaritiesAreOfUnitVectors(Loop):
         return F.mse_loss(units @ units.T, alike)
 
 
+class SimilaritiesAreDividedByTheirTemperature(Loop):
+    """Each digit is to be most like itself with some noise."""
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 16))
+
+    def forward(self, images):
+        views = images, images + torch.randn_like(images) / 10
+        return torch.stack([self.model(view) for view in views])
+
+    def loss(self, output, labels):
+        first, second = (F.normalize(view, dim=1) for view in output)
+        scores = first @ second.T
+        scores = scores * 0.2 if self.faulty else scores / 0.2
+        return F.cross_entropy(scores, torch.arange(len(scores)))
+
+
+class MatchesDifferFromTheirSamples(SimilaritiesAreDividedByTheirTemperature):
+    """The noise is forgotten."""
+
+    def forward(self, images):
+        if not self.faulty:
+            return super().forward(images)
+        return self.model(images).expand(2, -1, -1)
+
+    def loss(self, output, labels):
+        first, second = (F.normalize(view, dim=1) for view in output)
+        return F.cross_entropy(first @ second.T / 0.2, torch.arange(len(first)))
+
+
+class CountedLabelsDiffer(Loop):
+    """Guesses pixels that are hidden. They are hidden in the labels too, or in the input alone."""
+
+    def build(self):
+        return nn.Sequential(nn.Embedding(18, 16), nn.Linear(16, 18))
+
+    def forward(self, images):
+        shown = (images * 16).long()
+        hidden = torch.rand(shown.shape) < 0.2
+        labels = shown if self.faulty else shown.clone()
+        shown[hidden] = 17
+        self.labels = labels.masked_fill(~hidden, -100)
+        return self.model(shown)
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output.flatten(0, 1), self.labels.flatten())
+
+
+class Encodes(nn.Module):
+    """Codes are drawn from a normal distribution."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw, self.first, self.last = draw, nn.Linear(64, 16), nn.Linear(8, 64)
+
+    def forward(self, images):
+        mean, width = self.first(images).chunk(2, -1)
+        return self.last(self.draw(torch.distributions.Normal(mean, width.exp())))
+
+
+class LearnedDrawsCarryGradients(Loop):
+    """An autoencoder."""
+
+    def build(self):
+        normal = torch.distributions.Normal
+        return Encodes(normal.sample if self.faulty else normal.rsample)
+
+    def forward(self, images):
+        self.images = images
+        return self.model(images)
+
+    def loss(self, output, labels):
+        return F.mse_loss(output, self.images)
+
+
 class SchedulesCountWhatTheyWereBuiltFor(Loop):
     """Two epochs of ten updates."""
 
@@ -1140,6 +1215,18 @@ class ImagesHaveChannelsFirst(Loop):
     def forward(self, images):
         large = F.interpolate(images.view(-1, 1, 8, 8), size=(32, 32)).expand(-1, 3, -1, -1)
         return self.model(large.permute(0, 2, 3, 1) if self.faulty else large)
+
+
+class ImagesAreNotViewedWithChannelsFirst(Loop):
+    """Digits in shades of red."""
+
+    def build(self):
+        return convolution(3, 32)
+
+    def forward(self, images):
+        large = F.interpolate(images.view(-1, 1, 8, 8), size=(32, 32), mode="bilinear")
+        red = large.permute(0, 2, 3, 1) * torch.tensor([1.0, 0.3, 0.1])
+        return self.model(red.reshape(-1, 3, 32, 32) if self.faulty else red.permute(0, 3, 1, 2))
 
 
 class Embeds(nn.Module):

@@ -1,6 +1,8 @@
 """How often a job is looked at."""
 
-from tspec.runtime.live.sampling import Sampling, of_first
+import torch
+
+from tspec.runtime.live.sampling import Sampling, of_first, of_first_with_graph
 
 
 def test_the_first_and_each_so_many_after_them() -> None:
@@ -27,3 +29,10 @@ def test_a_function_that_reads_in_its_first_calls() -> None:
     reads = of_first(2, double)
     assert [reads(number) for number in (3, 4, 5)] == [6, 8, None]
     assert read == [3, 4]
+
+
+def test_calls_without_a_graph_do_not_count() -> None:
+    reads = of_first_with_graph(2, abs)
+    with torch.no_grad():
+        assert [reads(number) for number in (-1, -2, -3)] == [None] * 3
+    assert [reads(number) for number in (-1, -2, -3)] == [1, 2, None]

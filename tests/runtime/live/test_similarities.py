@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tspec.runtime.live.losses.similarities import crossed_norms
+from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 
 TEMPERATURE = nn.Parameter(torch.tensor(0.1))
 CROSSED = {
@@ -50,3 +50,52 @@ def test_norms_of_what_is_summed_over_are_right(name):
 def test_parameters_may_be_divided_by_the_norms_of_their_columns():
     left, right = nn.Parameter(torch.randn(4, 2)), nn.Parameter(torch.randn(2, 6))
     assert crossed_norms((F.normalize(left, dim=0) @ F.normalize(right, dim=1)).sum()) == []
+
+
+def scores(of):
+    x, y = (F.normalize(torch.randn(9, 6, requires_grad=True) * 2, dim=1) for _ in range(2))
+    return F.cross_entropy(of(x @ y.T), torch.arange(9))
+
+
+def without_diagonal(products):
+    return (products * 0.2).fill_diagonal_(float("-inf"))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda s: s * 0.2,
+        lambda s: s / 5,
+        lambda s: (s * 0.2).masked_fill(torch.eye(9) > 0, -1e4),
+        lambda s: torch.cat([s * 0.2, s * 0.2], 1),
+    ],
+)
+def test_similarities_that_are_made_smaller(of):
+    assert blunt_similarities(scores(of)) == [pytest.approx(0.2)]
+
+
+def test_similarities_without_the_diagonal():
+    x = torch.randn(9, 6, requires_grad=True)
+    z = F.normalize(x * 2, dim=1)
+    loss = F.cross_entropy(without_diagonal(z @ z.T), torch.arange(9).flip(0))
+    assert blunt_similarities(loss) == [pytest.approx(0.2)]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda s: s / 0.2,
+        lambda s: s * 5,
+        lambda s: s,
+        lambda s: s * TEMPERATURE,
+        lambda s: s / TEMPERATURE.exp(),
+    ],
+)
+def test_similarities_that_are_made_larger_or_scaled_as_is_learned(of):
+    assert blunt_similarities(scores(of)) == []
+
+
+def test_other_scores_may_be_made_smaller():
+    x, y = (torch.randn(9, 6, requires_grad=True) for _ in range(2))
+    assert blunt_similarities(F.cross_entropy(x @ y.T * 0.2, torch.arange(9))) == []
+    assert blunt_similarities((F.normalize(x * 2) @ F.normalize(y * 2).T * 0.2).sum()) == []

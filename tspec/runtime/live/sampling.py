@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+import torch
+
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
 
@@ -42,3 +44,17 @@ def of_first(calls: int, read: Callable[_Given, _Read]) -> Callable[_Given, _Rea
         return None if next(left, None) is None else read(*given, **named)
 
     return reads
+
+
+def of_first_with_graph(
+    calls: int, read: Callable[_Given, _Read]
+) -> Callable[_Given, _Read | None]:
+    """The same of calls in which gradients are recorded. It returns None in others, which do not
+    count: an evaluation may come before the first step.
+    """
+    reads = of_first(calls, read)
+
+    def reads_with_graph(*given: _Given.args, **named: _Given.kwargs) -> _Read | None:
+        return reads(*given, **named) if torch.is_grad_enabled() else None
+
+    return reads_with_graph

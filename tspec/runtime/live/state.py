@@ -44,7 +44,7 @@ from tspec.runtime.live.entities.parameters import (
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import FUNCTIONS, Evaluator, ExpressionError, compiled
 from tspec.runtime.live.instrument.written import WrittenModes
-from tspec.runtime.live.losses.alignments import LOSSES, blank_labels
+from tspec.runtime.live.losses.alignments import blank_labels
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
 from tspec.runtime.live.losses.graph import (
@@ -56,13 +56,14 @@ from tspec.runtime.live.losses.graph import (
     unscaled_scores,
 )
 from tspec.runtime.live.losses.guesses import Guesses
+from tspec.runtime.live.losses.labels import LOSSES, counted_kinds, right_logits_alike
 from tspec.runtime.live.losses.loose import LooseParameters
 from tspec.runtime.live.losses.masked import weak_masks
 from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
 from tspec.runtime.live.losses.policies import moving_weights
 from tspec.runtime.live.losses.rows import FlattenedRows
-from tspec.runtime.live.losses.similarities import crossed_norms
+from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 from tspec.runtime.live.losses.squares import stretched_squares
 from tspec.runtime.live.losses.terms import LossTerms
 from tspec.runtime.live.losses.tokens import TokenHistory
@@ -74,9 +75,10 @@ from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.samples.evaluations import HeldOutEvaluations
 from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.held_out import HeldOutSamples
+from tspec.runtime.live.samples.images import ViewedImages
 from tspec.runtime.live.samples.leaks import LeakedTargets
 from tspec.runtime.live.samples.scales import InputScales
-from tspec.runtime.live.sampling import of_first
+from tspec.runtime.live.sampling import of_first, of_first_with_graph
 from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
 from tspec.runtime.live.watch import FieldSpec, TypeTree, WatchSpec
@@ -202,13 +204,15 @@ class SubjectRegistry:
             "tokens_ahead": self.tokens.tokens_ahead,
             "counted_padding": self.tokens.counted_padding,
             "sees_later": Causality(self.tokens).sees_later,
-            "rows_swapped": of_first(PASSES, FlattenedRows(self.tokens).rows_swapped),
+            "rows_swapped": of_first_with_graph(PASSES, FlattenedRows(self.tokens).rows_swapped),
             "shows_padding": of_first(MASKS, padding.shows_padding),
             "hides_tokens": of_first(MASKS, padding.hides_tokens),
             "layer_sees_padding": of_first(MASKS, padding.layer_sees_padding),
             "sees_padding": of_first(MASKS, padding.sees_padding),
             "filled_padding": of_first(PASSES, padding.filled_padding),
-            "blank_labels": of_first(LOSSES, blank_labels),
+            "blank_labels": of_first_with_graph(LOSSES, blank_labels),
+            "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),
+            "right_logits_alike": of_first_with_graph(LOSSES, right_logits_alike),
             "made_by": made_by,
             "over_classes": over_classes,
             "over_labels": over_labels,
@@ -223,6 +227,7 @@ class SubjectRegistry:
             "swapping_views": of_first(PASSES, swapping_views),
             "choices_across": of_first(PASSES, choices_across),
             "crossed_norms": of_first(PASSES, crossed_norms),
+            "blunt_similarities": of_first(PASSES, blunt_similarities),
             "stretched_squares": of_first(PASSES, stretched_squares),
             "moving_weights": of_first(PASSES, moving_weights),
             "is_own_state": is_own_state,
@@ -242,6 +247,7 @@ class SubjectRegistry:
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
+            "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,
             "scale_of_inputs": InputScales(self.models.is_root).scale_of_inputs,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }

@@ -6,9 +6,6 @@ from typing import Any
 
 import torch
 
-LOSSES = 16
-"""The number of losses that are checked. Later ones get their labels in the same way."""
-
 
 @torch.no_grad()
 def blank_labels(targets: Any, target_lengths: Any, blank: int) -> int | None:

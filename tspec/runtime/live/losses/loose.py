@@ -12,7 +12,6 @@ from torch import nn
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.losses.graph import nodes
 
-
 _FIRST = 16
 """The number of first losses whose graphs are searched."""
 _EVERY, _IN_A_ROW = 50, 3

@@ -3,6 +3,9 @@ over.
 
 The product of two unit vectors is their cosine similarity. A vector divided by norms over the
 samples of the batch, or over the steps of a sequence, is no unit vector.
+
+A softmax of similarities gives the best of n at most `e^2 / (e^2 + n - 1)`. This is why they are
+divided by a temperature, mostly from 0.05 to 0.5.
 """
 
 from __future__ import annotations
@@ -10,18 +13,27 @@ from __future__ import annotations
 from typing import Any
 
 from tspec.runtime.live.losses.graph import (
+    KEEPS,
     MATRIX_PRODUCTS,
+    REORDERS,
+    RESHAPES,
     along,
     first_input,
     nodes,
     operation_of,
     preceding,
+    saved,
     shape_of,
 )
 
 _NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
 _SCALED = frozenset({"Mul", "Div"})
+_SOFTMAXES = frozenset({"LogSoftmax", "Softmax", "Logsumexp"})
+_AROUND_SCORES = (
+    KEEPS | RESHAPES | REORDERS | {"CopySlices", "Add", "Sub", "Where", "Cat", "Index", "Slice"}
+)
+"""Operations that hide some scores, add a bias or lay them out otherwise."""
 
 
 def crossed_norms(losses: Any) -> list[str]:
@@ -30,6 +42,30 @@ def crossed_norms(losses: Any) -> list[str]:
     """
     found = (_crossed(node) for operation, node in nodes(losses) if operation in MATRIX_PRODUCTS)
     return [str(list(shape)) for shape in found if shape is not None]
+
+
+def blunt_similarities(losses: Any) -> list[float]:
+    """For each softmax of similarities of unit vectors that are multiplied by a number below one:
+    this number. A number that is learned is left out.
+    """
+    found = (_factor(node) for operation, node in nodes(losses) if operation in _SOFTMAXES)
+    return [factor for factor in found if factor is not None and 0 < factor < 1]
+
+
+def _factor(softmax: Any) -> float | None:
+    """What the similarities of unit vectors are multiplied by before a softmax; None of other scores."""
+    node = preceding(first_input(softmax), _AROUND_SCORES)
+    if node is None or operation_of(node) not in _SCALED:
+        return None
+    product = preceding(first_input(node), KEEPS | RESHAPES | REORDERS)
+    other = saved(node, "other")
+    if product is None or operation_of(product) not in MATRIX_PRODUCTS or other is None:
+        return None
+    factors = [_divided(product.next_functions[place][0], dim) for place, dim in ((0, -1), (1, -2))]
+    if other.numel() != 1 or other.requires_grad or not all(each and each[1] for each in factors):
+        return None
+    number = float(other)
+    return number if operation_of(node) == "Mul" else 1 / number if number else None
 
 
 def _crossed(product: Any) -> tuple[int, ...] | None:

@@ -1,0 +1,53 @@
+"""The labels of class losses, and the logits that they pick."""
+
+import pytest
+import torch
+
+from tspec.runtime.live.losses.labels import counted_kinds, right_logits_alike
+
+IGNORED = -100
+
+
+def labels(*counted: int, ignored: int = 4) -> torch.Tensor:
+    return torch.tensor([*counted, *[IGNORED] * ignored])
+
+
+@pytest.mark.parametrize(
+    ("target", "kinds"),
+    [
+        (labels(*[17] * 9), 1),
+        (labels(*[17, 3, 3] * 4), 2),
+        (labels(*[17] * 9, ignored=0), None),
+        (labels(*[17] * 7), None),
+        (labels(*[0] * 9), None),
+        (labels(*[1] * 9), None),
+        (labels(*[0, 1] * 9), 2),
+        (torch.rand(8, 3), None),
+    ],
+)
+def test_kinds_of_labels_that_count(target: torch.Tensor, kinds: int | None) -> None:
+    assert counted_kinds(target, IGNORED) == kinds
+
+
+def test_logits_of_the_right_answers() -> None:
+    rows = torch.arange(10)
+    logits = torch.randn(10, 10, generator=torch.Generator().manual_seed(0))
+    assert right_logits_alike(logits, rows, IGNORED) is False
+    alike = logits.clone()
+    alike[rows, rows] = 5.0
+    assert right_logits_alike(alike, rows, IGNORED) is True
+    alike[0, 0] = 4.0
+    assert right_logits_alike(alike, rows, IGNORED) is False
+    assert right_logits_alike(alike, torch.where(rows == 0, IGNORED, rows), IGNORED) is True
+    alike[1, 2] = -torch.inf
+    assert right_logits_alike(alike, torch.where(rows == 0, IGNORED, rows), IGNORED) is True
+
+
+def test_logits_that_tell_nothing() -> None:
+    rows = torch.arange(10)
+    assert right_logits_alike(torch.zeros(10, 10), rows, IGNORED) is None
+    assert right_logits_alike(torch.randn(7, 10), rows[:7], IGNORED) is None
+    assert right_logits_alike(torch.randn(10, 7), rows % 7, IGNORED) is None
+    assert right_logits_alike(torch.randn(10, 10, 2), torch.zeros(10, 2).long(), IGNORED) is None
+    assert right_logits_alike(torch.randn(10, 10), torch.rand(10, 10), IGNORED) is None
+    assert right_logits_alike(torch.full((10, 10), torch.nan), rows, IGNORED) is None

@@ -1,0 +1,52 @@
+"""Reads the labels of class losses, and the logits that they pick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+LOSSES = 16
+"""The number of losses with a graph that are read. Later ones get their labels in the same way."""
+_LEAST = 8
+"""Fewer labels, or logits, may be alike by chance."""
+_ALIKE = 1e-4
+"""Logits that differ by less than this part of the range of all logits are the same number."""
+
+
+@torch.no_grad()
+def counted_kinds(target: Any, ignored: int) -> int | None:
+    """The number of different labels beside those that are ignored.
+
+    None if none is ignored, if fewer than 8 count, if all are 0 or all are 1, as where nothing is
+    to be found, and of probabilities.
+    """
+    if type(target) is not torch.Tensor or target.is_floating_point():
+        return None
+    counted = target[target != ignored]
+    if counted.numel() == target.numel() or counted.numel() < _LEAST:
+        return None
+    kinds = torch.unique(counted)
+    return None if len(kinds) == 1 and int(kinds[0]) in (0, 1) else len(kinds)
+
+
+@torch.no_grad()
+def right_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
+    """True if all rows have the same logit at their own label, and other logits vary.
+
+    `logits` are `[n, classes]`, `target` is `[n]`. None of other shapes, of fewer than 8 rows, and
+    if hardly any logits vary.
+    """
+    if type(logits) is not torch.Tensor or type(target) is not torch.Tensor:
+        return None
+    if logits.dim() != 2 or target.dim() != 1 or target.is_floating_point():
+        return None
+    rows = target != ignored
+    if logits.shape[1] < _LEAST or int(rows.sum()) < _LEAST:
+        return None
+    right = logits[rows].gather(1, target[rows, None]).float()
+    finite = logits[logits.isfinite()].float()
+    span = float(finite.max() - finite.min()) if finite.numel() else 0.0
+    if span <= 1e-2 or not right.isfinite().all():
+        return None
+    return float(right.max() - right.min()) <= _ALIKE * span
