@@ -1386,6 +1386,18 @@ class PolicyGradientsUseConstants(Loop):
         return surprise.square().mean() - (policy.log_prob(guess) * advantage).mean()
 
 
+class PoliciesAreRewardedForEntropy(PolicyGradientsUseConstants):
+    """Wants to be sure of its guess, or to try others."""
+
+    def loss(self, output, labels):
+        policy = torch.distributions.Categorical(logits=output[:, :10])
+        guess = policy.sample()
+        reward = (guess == labels).float()
+        bonus = 0.01 * policy.entropy().mean()
+        learnt = -(policy.log_prob(guess) * reward).mean() + output[:, 10].square().mean()
+        return learnt + bonus if self.faulty else learnt - bonus
+
+
 class LikelihoodsGetLogProbabilities(Loop):
     def loss(self, output, labels):
         return F.nll_loss(output.softmax(1) if self.faulty else output.log_softmax(1), labels)

@@ -63,6 +63,8 @@ SOURCE_FUNCTIONS = frozenset(
         "is_term",
         "left_out",
         "negated",
+        "is_entropy",
+        "added_entropies",
         "unbeaten_classes",
         "unbeaten_logits",
         "unbeaten_squares",

@@ -47,6 +47,7 @@ from tspec.runtime.live.instrument.written import WrittenModes
 from tspec.runtime.live.losses.alignments import blank_labels
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
+from tspec.runtime.live.losses.entropies import Entropies
 from tspec.runtime.live.losses.graph import (
     PASSES,
     made_by,
@@ -192,7 +193,7 @@ class SubjectRegistry:
 
     def _field_functions(self) -> Mapping[str, Callable[..., Any]]:
         """The functions that the declaration of a field may call, by name."""
-        padding = PaddingMasks(self.tokens)
+        padding, entropies = PaddingMasks(self.tokens), Entropies()
         return {
             **FUNCTIONS,
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
@@ -221,6 +222,8 @@ class SubjectRegistry:
             "operations": LossOperations().operations,
             "weak_masks": of_first(PASSES, weak_masks),
             **LossTerms(self._before_update).functions,
+            "is_entropy": entropies.is_entropy,
+            "added_entropies": entropies.added_entropies,
             **Guesses().functions,
             "unscaled_scores": of_first(PASSES, unscaled_scores),
             "loose_parameters": self.loose.loose_parameters,

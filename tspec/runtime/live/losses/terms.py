@@ -6,20 +6,13 @@ sum, and nothing is kept alive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from tspec.runtime.live.losses.graph import (
-    KEEPS,
-    RESHAPES,
-    made_by,
-    nodes,
-    operation_of,
-    saved,
-    snake_case,
-)
+from tspec.runtime.live.losses.graph import made_by, nodes, operation_of, snake_case
+from tspec.runtime.live.losses.sums import ends
 
 PASSES = 20
 """The number of updates whose terms are followed. Later losses are added up in the same way."""
@@ -30,13 +23,6 @@ MARK = "tspec term"
 WITHOUT_GRAPH = "of detached tensors"
 """Stands for the operation of a term that no graph shows."""
 _ADDS = frozenset({"Add", "Sub", "Rsub", "Stack", "Cat"})
-_CHAIN = 256
-"""The number of nodes at the end of a graph that are read as sums."""
-_KEEP_SIGN = (
-    KEEPS | RESHAPES | {"Add", "Stack", "Cat", "Sum", "Mean", "Select", "Index", "Unbind", "Dot"}
-)
-_POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Pow", "Square", "Abs"})
-"""Operations whose results are weights without a sign."""
 
 
 class LossTerms:
@@ -100,7 +86,7 @@ class LossTerms:
             return None
         return sorted(
             snake_case(operation_of(node))
-            for node, sign in _ends(losses)
+            for node, sign in ends(losses, _is_marked)
             if sign < 0 and _number(node) is not None
         )
 
@@ -109,57 +95,13 @@ def _number(node: Any) -> int | None:
     return getattr(node, "metadata", {}).get(MARK)
 
 
+def _is_marked(node: Any) -> bool:
+    return _number(node) is not None
+
+
 def _adds_constant(losses: Any) -> bool:
     """True if one of the last sums has a term without a graph."""
     return any(
         operation_of(node) in _ADDS and any(each is None for each, _ in node.next_functions)
-        for node, _ in _ends(losses)
+        for node, _ in ends(losses, _is_marked)
     )
-
-
-def _ends(losses: Any) -> Iterator[tuple[Any, int]]:
-    """The last nodes of a graph, back to the terms, each with the sign with which it counts."""
-    tensors = losses if isinstance(losses, (list, tuple)) else (losses,)
-    waiting = [(each.grad_fn, 1) for each in tensors if getattr(each, "grad_fn", None) is not None]
-    for _ in range(_CHAIN):
-        if not waiting:
-            return
-        node, sign = waiting.pop()
-        yield node, sign
-        if _number(node) is None:
-            signs = _signs(node)
-            waiting += [
-                (following, sign * of)
-                for (following, _), of in zip(node.next_functions, signs, strict=False)
-                if following is not None and of
-            ]
-
-
-def _signs(node: Any) -> tuple[int, ...]:
-    """The sign with which a node counts each of its inputs; 0 if it is not known."""
-    operation, inputs = operation_of(node), [each for each, _ in node.next_functions]
-    if operation in _KEEP_SIGN:
-        return (1,) * len(inputs)
-    if operation == "Neg":
-        return (-1,)
-    if operation == "Sub":
-        return (1, -1)
-    if operation == "Rsub":
-        return (-1, 1)
-    if operation == "Mul" and len(inputs) == 2:
-        return (
-            _sign_of(inputs[1], saved(node, "other")),
-            _sign_of(inputs[0], saved(node, "self")),
-        )
-    if operation == "Div" and inputs:
-        return (_sign_of(inputs[1] if len(inputs) > 1 else None, saved(node, "other")), 0)
-    return ()
-
-
-def _sign_of(factor: Any, value: torch.Tensor | None) -> int:
-    """The sign of a factor: by its operation if it has a graph, else by its values; 0 if not known."""
-    if factor is not None:
-        return int(operation_of(factor) in _POSITIVE)
-    if value is None or value.is_meta or value.is_complex() or not value.numel():
-        return 0
-    return int(bool((value >= 0).all())) - int(bool((value <= 0).all()))
