@@ -72,6 +72,19 @@ class ValidationsHaveNewSamples(Validated):
         self.held_out = range(80) if faulty else range(1700, 1780)
 
 
+class ValidationsShareNoSamplesWithTraining(Validated):
+    """A part of the digits is in both sets."""
+
+    pack = "advice"
+
+    def __init__(self, faulty):
+        super().__init__(faulty)
+        if faulty:
+            self.held_out = [
+                each for pair in zip(range(40), range(1740, 1780), strict=True) for each in pair
+            ]
+
+
 class EqualTablesAreTied(Continues):
     """A model of pixels, whose output layer is its table."""
 
