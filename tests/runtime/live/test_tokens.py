@@ -78,3 +78,18 @@ def test_later_losses_are_not_compared() -> None:
     history.given(TEXT)
     found = [history.tokens_ahead(shifted(1), -100) for _ in range(LOSSES + 1)]
     assert found == [1] * LOSSES + [None]
+
+
+def test_targets_that_are_seen_at_their_own_place() -> None:
+    history = TokenHistory()
+    assert history.visible_targets(TEXT, -100) is None
+    history.given(TEXT)
+    masked = (torch.arange(20) % 4 == 0).expand(4, -1)
+    assert history.visible_targets(TEXT, -100) == 1.0
+    history.clear()
+    history.given(TEXT.masked_fill(masked, 50))
+    assert history.visible_targets(TEXT, -100) == 0.75
+    assert history.visible_targets(TEXT.masked_fill(~masked, -100), -100) == 0.0
+    assert history.visible_targets(TEXT.flatten(), -100) == 0.75
+    assert history.visible_targets(torch.full_like(TEXT, -100), -100) is None
+    assert history.visible_targets(TEXT[:, :-3], -100) is None

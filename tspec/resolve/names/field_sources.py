@@ -40,6 +40,7 @@ SOURCE_FUNCTIONS = frozenset(
         "before_update",
         "elements",
         "tokens_ahead",
+        "visible_targets",
         "counted_padding",
         "shows_padding",
         "hides_tokens",

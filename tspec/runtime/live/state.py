@@ -203,6 +203,7 @@ class SubjectRegistry:
             "before_update": self._before_update,
             "elements": lambda value: sum(each.numel() for each in tensors_in(value, VISITED)),
             "tokens_ahead": self.tokens.tokens_ahead,
+            "visible_targets": self.tokens.visible_targets,
             "counted_padding": self.tokens.counted_padding,
             "sees_later": Causality(self.tokens).sees_later,
             "rows_swapped": of_first_with_graph(PASSES, FlattenedRows(self.tokens).rows_swapped),

@@ -105,6 +105,28 @@ class TokenHistory:
         return min(found, default=None)
 
     @torch.no_grad()
+    def visible_targets(self, target: torch.Tensor, ignored: int) -> float | None:
+        """The fraction of the targets that count and equal the token at their own place.
+
+        The largest fraction of all inputs with as many tokens. None if there is no such input, if
+        fewer than 16 targets count, and after the first losses.
+        """
+        if self.is_over() or target.is_floating_point():
+            return None
+        counted = target != ignored
+        if int(counted.sum()) < _ENOUGH:
+            return None
+        return max(
+            (
+                float((sequences == rows)[rows != ignored].double().mean())
+                for tokens in self._inputs
+                if tokens.device == target.device and tokens.numel() == target.numel()
+                for sequences, rows, _ in _batch_first(tokens, target)
+            ),
+            default=None,
+        )
+
+    @torch.no_grad()
     def sequence_of(self, target: torch.Tensor, ignored: int) -> tuple[int, torch.Tensor] | None:
         """The offset of the targets relative to a sequence of tokens, and these tokens; None if
         none fits.

@@ -12,6 +12,7 @@ EMBEDDING = "torch.nn.functional.embedding"
 BACKWARD = "torch.autograd.backward"
 READERS = (
     "tokens_ahead",
+    "visible_targets",
     "counted_padding",
     "shows_padding",
     "hides_tokens",
