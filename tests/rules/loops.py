@@ -527,13 +527,26 @@ class ClosuresKeepToOneBatch(Loop):
             self.batch = next(batches)
 
             def closure():
-                images, labels = next(batches) if self.faulty else self.batch
-                self.optimizer.zero_grad()
-                loss = F.cross_entropy(self.model(images), labels)
+                self.begins(batches)
+                loss = F.cross_entropy(self.model(self.batch[0]), self.batch[1])
                 loss.backward()
                 return loss
 
             self.optimizer.step(closure)
+
+    def begins(self, batches):
+        """An evaluation begins."""
+        self.optimizer.zero_grad()
+        if self.faulty:
+            self.batch = next(batches)
+
+
+class ClosuresClearGradients(ClosuresKeepToOneBatch):
+    """They are cleared before each update, but not before each evaluation."""
+
+    def begins(self, batches):
+        if not self.faulty:
+            self.optimizer.zero_grad()
 
 
 class ClippingFindsGradients(Loop):

@@ -93,6 +93,12 @@ def test_inside_of_a_transform_nothing_is_cut() -> None:
     assert (counts["holds"], counts["unknown"]) == (2, 2)
 
 
+def test_sparse_tensors_are_cut() -> None:
+    sparse = torch.sparse_coo_tensor([[0, 2]], [[1.0, 2.0], [3.0, 5.0]], (4, 2))
+    for feature, cut in (("std", "1"), ("norm", "row"), ("max", "column"), ("mean", "0")):
+        assert cut_feature(sparse, feature, cut) == cut_feature(sparse.to_dense(), feature, cut)
+
+
 def test_nested_tensors_are_not_cut() -> None:
     """As layers of a transformer get them in evaluation, where padding is masked."""
     rule = "for c in calls(forward)\nexpect max(std(c.inputs[0], dim: 0)) >= 0"

@@ -150,7 +150,7 @@ def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:
     """A feature of each row (all but the first dimension together), of each column, or along a dimension."""
     if not _holds_elements(tensor) or tensor.dim() == 0:
         return Missing.NOT_RECORDED
-    values = tensor.detach().double()
+    values = tensor.detach().to_dense().double()
     if cut == "row":
         values = values.reshape(values.shape[0], -1).T
         dim = 0

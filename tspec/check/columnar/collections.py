@@ -279,6 +279,8 @@ def index(scope: QueryScope, base: Cell, place: Cell, want: str | None) -> Cell:
     relation = scope.relation
     if isinstance(base.shape, MapShape) and place.shape == STRING:
         return _of_map(scope, base, place, want)
+    if isinstance(base.shape, ListShape) and place.shape == FLOAT:
+        place = _whole(relation, place)
     if not isinstance(base.shape, ListShape) or place.shape != INT:
         return operators.unfit(relation, *(Cell(c.value, c.why, NOTHING) for c in (base, place)))
     why = relation.column(first_of([base.why, place.why]))
@@ -292,6 +294,13 @@ def index(scope: QueryScope, base: Cell, place: Cell, want: str | None) -> Cell:
         f"CASE WHEN {why} IS NOT NULL THEN {why} WHEN {inside} THEN {element}.m ELSE {ABSENT}::TINYINT END",
         base.shape.item,
     )
+
+
+def _whole(relation: Relation, place: Cell) -> Cell:
+    """A place that `floor` or `round` computed: SQL computes it as a float."""
+    number = relation.column(f"TRY_CAST({place.value} AS BIGINT)")
+    why = f"CASE WHEN {place.why} IS NOT NULL THEN {place.why} WHEN {number} IS NULL THEN {NOT_RECORDED}::TINYINT END"
+    return relation.cell(number, why, INT)
 
 
 _MAP_SHAPES: dict[str, tuple[str, Shape]] = {
