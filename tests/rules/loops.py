@@ -549,6 +549,24 @@ class ClosuresClearGradients(ClosuresKeepToOneBatch):
             self.optimizer.zero_grad()
 
 
+class DerivativesAreNotZero(Loop):
+    """Solves `u'' = -u`, by a network whose activation is `tanh` or a ReLU."""
+
+    def build(self):
+        return nn.Sequential(
+            nn.Linear(1, 16), nn.ReLU() if self.faulty else nn.Tanh(), nn.Linear(16, 1)
+        )
+
+    def forward(self, images):
+        self.places = torch.rand(len(images), 1, requires_grad=True)
+        return self.model(self.places)
+
+    def loss(self, output, labels):
+        first = torch.autograd.grad(output.sum(), self.places, create_graph=True)[0]
+        second = torch.autograd.grad(first.sum(), self.places, create_graph=True)[0]
+        return (second + output).square().mean()
+
+
 class ClippingFindsGradients(Loop):
     """The generator that is clipped was read by the optimizer."""
 

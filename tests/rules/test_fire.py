@@ -26,7 +26,7 @@ ONLY_LIVE = {
     "averages_keep_more_than_they_take", "layers_are_given_data_of_each_sample",
     "inputs_of_layers_vary_between_samples", "rows_of_tables_vary_between_samples",
     "outputs_vary_between_samples", "no_filter_is_dead", "updates_are_not_lost_to_rounding",
-    "convolutions_are_channels_last", "weight_decay_spares_embeddings",
+    "convolutions_are_channels_last", "weight_decay_spares_embeddings", "single_ids_are_no_padding",
 }  # fmt: skip
 """Rules that read what a recording leaves out: the values of every token id, the inputs of every layer,
 differences of tensors, features of rows and columns, memory formats of parameters."""
