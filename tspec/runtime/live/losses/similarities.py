@@ -29,7 +29,8 @@ from tspec.runtime.live.losses.graph import (
 _NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
 _SCALED = frozenset({"Mul", "Div"})
-_SOFTMAXES = frozenset({"LogSoftmax", "Softmax", "Logsumexp"})
+_SOFTMAXES = frozenset({"LogSoftmax", "Logsumexp"})
+"""The softmaxes of losses, and not those of attention."""
 _AROUND_SCORES = (
     KEEPS | RESHAPES | REORDERS | {"CopySlices", "Add", "Sub", "Where", "Cat", "Index", "Slice"}
 )
@@ -45,8 +46,8 @@ def crossed_norms(losses: Any) -> list[str]:
 
 
 def blunt_similarities(losses: Any) -> list[float]:
-    """For each softmax of similarities of unit vectors that are multiplied by a number below one:
-    this number. A number that is learned is left out.
+    """For each softmax of a loss over similarities of unit vectors that are multiplied by a number
+    below one: this number. A number that is learned is left out.
     """
     found = (_factor(node) for operation, node in nodes(losses) if operation in _SOFTMAXES)
     return [factor for factor in found if factor is not None and 0 < factor < 1]
