@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
 from tspec.builtin.events import FETCHES, UPDATES
-from tspec.plan.calls import alone, inside, late, operators, outermost
+from tspec.plan.calls import alone, inside, late, operators, outermost, unopened
 from tspec.plan.events import (
     any_late,
     counted,
@@ -44,6 +44,7 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
         told,
         inside(rules, {event: told[event] for event in told if event not in outer}),
         alone(rules, told),
+        unopened(rules, told, outer),
         logged,
         _passing(rules),
         _columns(rules, "first"),

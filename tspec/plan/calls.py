@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tspec.builtin.events import UPDATES
 from tspec.plan.events import event_patterns, instance_patterns, looked_up
-from tspec.plan.model import PatternPlan, RulePlan
+from tspec.plan.model import PatternPlan, RulePlan, UnopenedPlan
 from tspec.resolve.program import rules as r
 
 Fields = Mapping[str, tuple[tuple[str, ...], bool]]
@@ -20,7 +20,7 @@ def outermost(
     return tuple(event for event in events if event not in apart)
 
 
-def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
+def inside(rules: Sequence[RulePlan], kept: Mapping[str, Fields]) -> dict[str, Fields]:
     """Event -> the fields kept of a call within another call of the event, if they are fewer.
 
     A rule without filters counts outermost calls only. It reads nothing of a model's many layers.
@@ -32,7 +32,7 @@ def inside(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str,
     return {event: fields for event, fields in needed.items() if fields != kept[event]}
 
 
-def alone(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, Fields]:
+def alone(rules: Sequence[RulePlan], kept: Mapping[str, Fields]) -> dict[str, Fields]:
     """Event -> the fields kept of its calls in a job of one rank, if they are fewer.
 
     Rules across ranks are idle there and read no tensors. A rule with filters is an exception: its
@@ -45,6 +45,45 @@ def alone(rules: tuple[RulePlan, ...], kept: Mapping[str, Fields]) -> dict[str, 
     }
     needed = {event: _read_by(rules, event, idle) for event in kept}
     return {event: fields for event, fields in needed.items() if fields != kept[event]}
+
+
+def unopened(
+    rules: tuple[RulePlan, ...], kept: Mapping[str, Fields], outer: Collection[str]
+) -> dict[str, UnopenedPlan]:
+    """Event -> the fields kept of its calls while some rules have no window open, if they are fewer.
+
+    These rules look up the calls that begin within another call, such as an update, and no others.
+    """
+    found = {}
+    for event in kept:
+        within = tuple(one.number for one in rules if _looks_within_window(one, event))
+        fewer = _tables([one for one in rules if one.number not in within], event, outer)
+        if within and fewer != _tables(rules, event, outer):
+            found[event] = UnopenedPlan(within, *fewer)
+    return found
+
+
+def _tables(
+    rules: Sequence[RulePlan], event: str, outer: Collection[str]
+) -> tuple[Fields, Fields | None, Fields | None]:
+    """The fields kept of an event's calls, and if they are fewer: of calls within others of the event, and of one rank."""
+    kept = {event: _read_by(rules, event)}
+    nested = {} if event in outer else inside(rules, kept)
+    return kept[event], nested.get(event), alone(rules, kept).get(event)
+
+
+def _looks_within_window(one: RulePlan, event: str) -> bool:
+    """A rule looks up calls of an event within calls of another event that it also reads at their begin."""
+    window, looked = one.rule.window, tuple(looked_up(one.rule))
+    return (
+        window.kind == "during"
+        and window.event is not None
+        and event not in window.event.events
+        and event not in one.watched
+        and needs_begin(one)
+        and any(event in node.event.events for node in looked)
+        and not any(isinstance(node, r.LastCall) for node in looked)
+    )
 
 
 def _read_by(

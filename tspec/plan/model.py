@@ -53,6 +53,18 @@ class LastingPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class UnopenedPlan:
+    """The fields kept of an event's calls while none of some rules has a window open."""
+
+    rules: tuple[int, ...]
+    kept: Mapping[str, tuple[tuple[str, ...], bool]]
+    inside: Mapping[str, tuple[tuple[str, ...], bool]] | None
+    """Those of calls that another call of the event encloses, if fewer."""
+    alone: Mapping[str, tuple[tuple[str, ...], bool]] | None
+    """Those in a job of one rank, if fewer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """All rules of a program, target-neutral."""
 
@@ -64,6 +76,8 @@ class Plan:
     """The same of calls that another call of the event encloses, where that is less."""
     alone: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]]
     """The same in a job of one rank, if it is less."""
+    unopened: Mapping[str, UnopenedPlan]
+    """The same while some rules have no window open, if it is less."""
     logged: tuple[str, ...]
     """Events whose calls are kept while a window that counts them is open."""
 

@@ -59,6 +59,18 @@ class OpenSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class Unopened:
+    """The fields kept of an event's calls while none of some rules has a window open."""
+
+    rules: tuple[int, ...]
+    kept: Kept
+    inside: Kept | None = None
+    """Those of calls that another call of the event encloses, if fewer."""
+    alone: Kept | None = None
+    """Those in a job of one rank, if fewer."""
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratedModule:
     """A generated module: its rules and its hook functions."""
 
@@ -76,6 +88,8 @@ class GeneratedModule:
     """Fields kept of calls that another call of the event encloses, if fewer."""
     alone: Mapping[str, Kept] = field(default_factory=dict)
     """Fields kept of calls in a job of one rank, if fewer."""
+    unopened: Mapping[str, Unopened] = field(default_factory=dict)
+    """Fields kept of calls while some rules have no window open, if fewer."""
     calls: Mapping[str, Sequence[tuple[int, Pattern]]] = field(default_factory=dict)
     """Event -> the rules whose windows are its calls, from begin to end."""
     passing: tuple[Want, ...] = ()

@@ -9,7 +9,7 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.features import cast_feature, difference_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import apply, is_of_class
-from tspec.runtime.generated import GeneratedModule
+from tspec.runtime.generated import GeneratedModule, Unopened
 from tspec.runtime.install import Installed
 from tspec.runtime.instant import Want
 from tspec.runtime.joint import JointDecision, SubjectChoice
@@ -70,6 +70,7 @@ __all__ = [
     "RuleRecord",
     "SubjectChoice",
     "TimeFold",
+    "Unopened",
     "Want",
     "WatchSpec",
     "apply",

@@ -60,6 +60,11 @@ class RuleState:
     places: list[tuple[int, int]] = field(default_factory=list)
     """The places of the spans that were windows on this rank."""
 
+    @property
+    def is_open(self) -> bool:
+        """A window is open in which calls may be looked up."""
+        return any(not window.idle for window in self.open.values())
+
     def decide(self, w: RuleWindow, subjects: tuple[str, ...], when: Datum, expect: Datum) -> bool:
         """Count an instance of this rank alone unless it is violated; true if it is, and its values are needed."""
         verdict: Verdict

@@ -302,13 +302,15 @@ class WindowTracker:
 
     def _kept(self, call: WatchedCall, source: StateSource) -> Kept:
         """The fields of a call that rules read."""
-        within = self.program.inside.get(call.event)
-        if within is not None and any(each.event == call.event for each in ancestors(call)):
+        program, event = self.program, call.event
+        kept = program.kept[event]
+        within, lone = program.inside.get(event), program.alone.get(event)
+        unopened = program.unopened.get(event)
+        if unopened is not None and not any(self.rules[n].is_open for n in unopened.rules):
+            kept, within, lone = unopened.kept, unopened.inside, unopened.alone
+        if within is not None and any(each.event == event for each in ancestors(call)):
             return within
-        lone = self.program.alone.get(call.event)
-        if lone is not None and source.world < 2:
-            return lone
-        return self.program.kept[call.event]
+        return lone if lone is not None and source.world < 2 else kept
 
     def in_forward(self, call: WatchedCall, now: StateInstant) -> None:
         """Let the instants within one forward pass share the values without tensors."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tspec.plan.build import build
 from tspec.plan.events import fields_of
-from tspec.plan.model import Plan, RulePlan
+from tspec.plan.model import Plan, RulePlan, UnopenedPlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.documentation import explanation
 from tspec.resolve.program.text import claim_text
@@ -91,6 +91,7 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
         kept=_fields(plan.kept),
         inside=_fields(plan.inside),
         alone=_fields(plan.alone),
+        unopened=[(literal(event), _unopened(one)) for event, one in plan.unopened.items()],
         logged=literal(plan.logged),
         rules=[_rule(plan, one, bodies[one.number]) for one in plan.rules],
         hooks=[
@@ -114,6 +115,19 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
         watch=repr(watched(program.vocabulary, plan)),
     )
     return "\n".join(laid_out(line.rstrip() for line in text.splitlines())) + "\n"
+
+
+def _unopened(one: UnopenedPlan) -> list[tuple[str, str]]:
+    """The arguments of an `Unopened`, as literals."""
+    tables = (("kept", one.kept), ("inside", one.inside), ("alone", one.alone))
+    found = [
+        (name, _table(_fields({"": fields})[0][1])) for name, fields in tables if fields is not None
+    ]
+    return [("rules", literal(one.rules)), *found]
+
+
+def _table(fields: list[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{name}: {features}" for name, features in fields) + "}"
 
 
 def _fields(
