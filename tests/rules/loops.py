@@ -1034,6 +1034,22 @@ class UpdatesHaveALearningRate(Loop):
         self.schedule.step()
 
 
+class WarmUpsAreSteppedAfterEachUpdate(Loop):
+    """A warm-up of a hundred updates is stepped once an epoch."""
+
+    steps = 100
+
+    def prepared(self):
+        def factor(step):
+            return min((step + 1) / 100, 1.0)
+
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, factor)
+
+    def after_update(self):
+        if not self.faulty or self.step % 30 == 29:
+            self.schedule.step()
+
+
 class DecaysToNothing(Loop):
     """The schedule of the epochs is stepped after each update."""
 

@@ -68,6 +68,15 @@ class EveryLayerIsUsed(Advised):
         return Module(through, **layers)
 
 
+class LayersOfAListAreNotOne(Advised):
+    """`[layer] * 3` is one layer. The activation between them has no weights, and may be one."""
+
+    def build(self):
+        act = nn.ReLU()
+        layers = [nn.Linear(32, 32)] * 3 if self.faulty else [nn.Linear(32, 32) for _ in range(3)]
+        return perceptron(nn.Sequential(*(each for layer in layers for each in (layer, act))))
+
+
 class EvaluationIsNotRandom(Advised):
     """Noise on the inputs, whatever mode the model is in."""
 

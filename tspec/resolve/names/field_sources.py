@@ -80,6 +80,7 @@ SOURCE_FUNCTIONS = frozenset(
         "dropped",
         "answers_as_in_training",
         "held_out_evaluations",
+        "repeated_places",
         "known_samples",
         "scale_of_inputs",
         "viewed_as_channels_first",

@@ -26,7 +26,7 @@ from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
 from tspec.runtime.live.entities.messages import MessageSubjects
-from tspec.runtime.live.entities.modules import ModuleSubjects
+from tspec.runtime.live.entities.modules import ModuleSubjects, repeated_places
 from tspec.runtime.live.entities.optimizers import (
     OptimizerSubjects,
     ParamGroupSubjects,
@@ -249,6 +249,7 @@ class SubjectRegistry:
             "data_differ": DataOfLayers().data_differ,
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
+            "repeated_places": repeated_places,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,

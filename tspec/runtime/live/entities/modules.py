@@ -114,6 +114,18 @@ def _assigned_requires_grad(module: nn.Module) -> Any:
     return ABSENT if said else value
 
 
+def repeated_places(module: nn.Module) -> int:
+    """How many places of a list of modules hold a module with parameters that an earlier place holds too."""
+    if not isinstance(module, (nn.ModuleList, nn.ModuleDict, nn.Sequential)):
+        return 0
+    held = [
+        id(each)
+        for each in table(module, "_modules").values()
+        if each is not None and any(True for _ in each.parameters())
+    ]
+    return len(held) - len({*held})
+
+
 def state_names(module: nn.Module) -> list[str]:
     """Keys of the module's `state_dict`, without making one."""
     return [name for name, _ in state_of(module)]
