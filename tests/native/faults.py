@@ -206,8 +206,13 @@ FAULTS = (
         "sharded accumulate",
         "unsynced",
         "Gradients are not reduced after the last micro-batch.",
-        Found("steps_have_gradients", 15, (0, 1), ""),
-        ("--steps", "12"),
+        Found("last_passes_reduce_their_gradients", 1, (0, 1), ""),
+    ),
+    Fault(
+        "sharded accumulate",
+        "first_synced",
+        "Gradients are reduced after the first micro-batch, and not after the last.",
+        Found("last_passes_reduce_their_gradients", 1, (0, 1), ""),
     ),
     Fault(
         "sharded accumulate",

@@ -39,6 +39,7 @@ KINDS = (
 )
 BUGS = (
     "unsynced",
+    "first_synced",
     "cleared",
     "clipped_by_part",
     "part_changed",
@@ -124,6 +125,8 @@ def work(args):
                 if bug == "cleared":  # each pass reduces: what is summed unreduced is not cleared
                     optimizer.zero_grad()
                     last = True
+                if bug == "first_synced":
+                    last = i == 0
                 if kind == "accumulate":
                     model.set_requires_gradient_sync(last)
                 apart = kind == "flat_accumulate" and not last

@@ -651,6 +651,22 @@ class SchedulesFitTheRun(Advised):
         self.schedule.step()
 
 
+class SchedulesLastAsLongAsTheRun(Advised):
+    """The factor of the schedule reaches its end in the middle of the run."""
+
+    steps = 50
+    passes = 2
+
+    def prepared(self):
+        end = 20 if self.faulty else self.steps
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: max(1 - step / end, 0.02)
+        )
+
+    def after_update(self):
+        self.schedule.step()
+
+
 # --- architecture -------------------------------------------------------------------------------
 
 

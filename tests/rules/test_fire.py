@@ -40,6 +40,7 @@ ELSEWHERE = {
     "learning_rates_agree", "gradient_norms_agree", "wrappers_reduce_all_trainable_parameters",
     "training_goes_through_the_wrapper", "updates_of_replicas_agree", "optimizer_state_starts_alike",
     "options_of_replicas_agree", "ranks_without_updates_keep_up",
+    "last_passes_reduce_their_gradients",
     # what needs ranks that average by hand: test_collectives.py
     "ranks_learn_from_one_another", "ranks_end_with_one_model",
     # what needs ranks that average by hand, or layers that are cut: native/faults.py

@@ -96,6 +96,7 @@ SOURCE_FUNCTIONS = frozenset(
         "reused",
         "scaled",
         "steps_left",
+        "idle_part",
         "steps_made",
         "count",
         "sum",

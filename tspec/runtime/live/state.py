@@ -82,6 +82,7 @@ from tspec.runtime.live.samples.scales import InputScales
 from tspec.runtime.live.sampling import of_first, of_first_with_graph
 from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
+from tspec.runtime.live.updates.schedules import ScheduleProgress
 from tspec.runtime.live.watch import FieldSpec, TypeTree, WatchSpec
 
 MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
@@ -245,6 +246,7 @@ class SubjectRegistry:
             "goes_on_from": self.checkpoints.files.goes_on_from,
             **self.updates.functions,
             "steps_left": steps_left,
+            "idle_part": ScheduleProgress().idle_part,
             "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,
             "mode_is_given": WrittenModes().mode_is_given,
