@@ -218,6 +218,41 @@ class CopiesFollowWhatIsTrained(Advised):
             self.target.load_state_dict(self.model.state_dict())
 
 
+class FrozenCopiesFollowWhatIsTrained(Advised):
+    """A momentum encoder within the model, which is to follow the encoder."""
+
+    steps = 60
+
+    def make_loader(self):
+        return torch.utils.data.DataLoader(DIGITS, batch_size=8, shuffle=True)
+
+    def build(self):
+        def through(model, x):
+            with torch.no_grad():
+                wanted = model.target(x).softmax(1)
+            output = model.online(x)
+            model.distance = F.mse_loss(output.softmax(1), wanted)
+            return output
+
+        online = perceptron()
+        target = copy.deepcopy(online).requires_grad_(False)
+        return Module(through, online=online, target=target)
+
+    def loss(self, output, labels):
+        return super().loss(output, labels) + 0.1 * self.model.distance
+
+    def make_optimizer(self):
+        return torch.optim.Adam(self.model.online.parameters(), lr=1e-3)
+
+    @torch.no_grad()
+    def after_update(self):
+        pairs = zip(self.model.target.parameters(), self.model.online.parameters(), strict=True)
+        for old, new in pairs:
+            moved = 0.9 * old + 0.1 * new
+            if not self.faulty:
+                old.copy_(moved)
+
+
 class ModelsThatOnlyAnswerKeepTheirStatistics(Advised):
     """A teacher that nobody put into evaluation mode."""
 

@@ -1,10 +1,11 @@
-"""Parameters of other models that have the same names: those of an average, a teacher or a target
-network.
+"""Parameters of other models that have the same names, and of other parts of one model: those of an
+average, a teacher or a target network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 Paths = Mapping[str, tuple[str, tuple[int, ...]]]
 """For one model: path in the model -> canonical name and shape of the parameter."""
@@ -28,6 +29,42 @@ def copies(models: Sequence[Paths]) -> dict[str, frozenset[str]]:
                     found.setdefault(name, set()).add(copy)
                     found.setdefault(copy, set()).add(name)
     return {name: frozenset(names) for name, names in found.items()}
+
+
+def counterparts(models: Sequence[Paths]) -> dict[str, frozenset[str]]:
+    """The canonical names of the parameters at the same place in parts of a model that are alike.
+
+    Parts are the attributes of one module, such as `encoder_q` and `encoder_k`. They are alike if
+    their parameters have the same paths and shapes, and are layers of several modules. The numbered
+    layers of a list are left out.
+    """
+    found: dict[str, set[str]] = {}
+    for model in models:
+        for parts in _parts(model).values():
+            for one, other in combinations(parts.values(), 2):
+                if _shapes(one) != _shapes(other):
+                    continue
+                for path, (name, _) in one.items():
+                    if name != other[path][0]:
+                        found.setdefault(name, set()).add(other[path][0])
+                        found.setdefault(other[path][0], set()).add(name)
+    return {name: frozenset(names) for name, names in found.items()}
+
+
+def _parts(model: Paths) -> dict[str, dict[str, dict[str, tuple[str, tuple[int, ...]]]]]:
+    """Path of a module -> attribute -> the parameters in that attribute, for attributes of several modules."""
+    found: dict[str, dict[str, dict[str, tuple[str, tuple[int, ...]]]]] = {}
+    for path, held in model.items():
+        names = path.split(".")
+        for at in range(len(names) - 2):
+            if not names[at].isdigit():
+                parent, rest = ".".join(names[:at]), ".".join(names[at + 1 :])
+                found.setdefault(parent, {}).setdefault(names[at], {})[rest] = held
+    return found
+
+
+def _shapes(part: Paths) -> dict[str, tuple[int, ...]]:
+    return {path: shape for path, (_, shape) in part.items()}
 
 
 def _prefix(one: Paths, other: Paths) -> str | None:

@@ -10,7 +10,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from tspec.runtime.edges import Ref
-from tspec.runtime.live.entities.copies import copies
+from tspec.runtime.live.entities.copies import copies, counterparts
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects
@@ -44,6 +44,7 @@ class ParameterSubjects:
         self._stages = stages
         self._adapters = adapters
         self._copies: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
+        self._counterparts: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
         self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Any]]] = {
             "data": lambda things: {s: one.tensor for s, one in things.items()},
             "grad": _grad_column,
@@ -65,6 +66,9 @@ class ParameterSubjects:
             "misspelt": lambda subject, one: _misspelt(one.tensor),
             "copies": lambda subject, one: frozenset(
                 Ref("parameter", each) for each in self.copies_of(subject)
+            ),
+            "counterparts": lambda subject, one: frozenset(
+                Ref("parameter", each) for each in self._counterparts_of(subject)
             ),
             "main": lambda subject, one: _or_absent(getattr(one.tensor, "main_param", None)),
             "whole_shape": self._whole_shape,
@@ -128,6 +132,12 @@ class ParameterSubjects:
         if self._copies[0] != self._models.version:
             self._copies = (self._models.version, copies(self._models.paths()))
         return self._copies[1].get(subject, frozenset())
+
+    def _counterparts_of(self, subject: str) -> frozenset[str]:
+        """The same of its counterparts in its own model."""
+        if self._counterparts[0] != self._models.version:
+            self._counterparts = (self._models.version, counterparts(self._models.paths()))
+        return self._counterparts[1].get(subject, frozenset())
 
 
 def _change_column(
