@@ -621,25 +621,6 @@ class SomeEvaluationsHaveNewSamples(Advised):
         self.forward(DIGITS.images[:50] if self.faulty else DIGITS.images[-50:])
 
 
-class Stream(torch.utils.data.IterableDataset):
-    """Digits with a little noise; each worker reads its part."""
-
-    def __init__(self, whole):
-        self.whole = whole
-
-    def __iter__(self):
-        worker = torch.utils.data.get_worker_info()
-        own = torch.Generator().manual_seed(worker.id)
-        for at in range(0 if self.whole else worker.id, 512, 1 if self.whole else 2):
-            noise = 0.1 * torch.randn(64, generator=own)
-            yield DIGITS.images[at] + noise.view_as(DIGITS.images[at]), DIGITS.labels[at]
-
-
-class WorkersReadPartsOfTheirOwn(Advised):
-    def make_loader(self):
-        return torch.utils.data.DataLoader(Stream(self.faulty), batch_size=32, num_workers=2)
-
-
 class EpochsAreReadToTheEnd(Advised):
     """The loop counts to five in each epoch, and there are six batches."""
 
