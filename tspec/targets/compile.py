@@ -120,27 +120,25 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
 def _unopened(one: UnopenedPlan) -> list[tuple[str, str]]:
     """The arguments of an `Unopened`, as literals."""
     tables = (("kept", one.kept), ("inside", one.inside), ("alone", one.alone))
-    found = [
-        (name, _table(_fields({"": fields})[0][1])) for name, fields in tables if fields is not None
-    ]
+    found = [(name, _table(fields)) for name, fields in tables if fields is not None]
     return [("rules", literal(one.rules)), *found]
 
 
-def _table(fields: list[tuple[str, str]]) -> str:
-    return "{" + ", ".join(f"{name}: {features}" for name, features in fields) + "}"
+def _table(fields: Mapping[str, tuple[tuple[str, ...], bool]]) -> str:
+    """Field -> features, as one literal."""
+    return "{" + ", ".join(f"{name}: {features}" for name, features in _features(fields)) + "}"
 
 
 def _fields(
     kept: Mapping[str, Mapping[str, tuple[tuple[str, ...], bool]]],
 ) -> list[tuple[str, list[tuple[str, str]]]]:
     """Event -> field -> features, as literals."""
-    return [
-        (
-            literal(event),
-            [(literal(name), kept_field(*kept)) for name, kept in fields.items()],
-        )
-        for event, fields in kept.items()
-    ]
+    return [(literal(event), _features(fields)) for event, fields in kept.items()]
+
+
+def _features(fields: Mapping[str, tuple[tuple[str, ...], bool]]) -> list[tuple[str, str]]:
+    """Field -> features of the tensors in it, as literals."""
+    return [(literal(name), kept_field(*kept)) for name, kept in fields.items()]
 
 
 def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:

@@ -5,7 +5,7 @@ average, a teacher or a target network.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 
 Paths = Mapping[str, tuple[str, tuple[int, ...]]]
 """For one model: path in the model -> canonical name and shape of the parameter."""
@@ -24,10 +24,7 @@ def copies(models: Sequence[Paths]) -> dict[str, frozenset[str]]:
             if prefix is None:
                 continue
             for path, (name, _) in one.items():
-                copy = other[prefix + path][0]
-                if copy != name:
-                    found.setdefault(name, set()).add(copy)
-                    found.setdefault(copy, set()).add(name)
+                _pair(found, name, other[prefix + path][0])
     return {name: frozenset(names) for name, names in found.items()}
 
 
@@ -39,15 +36,11 @@ def counterparts(models: Sequence[Paths]) -> dict[str, frozenset[str]]:
     layers of a list are left out.
     """
     found: dict[str, set[str]] = {}
-    for model in models:
-        for parts in _parts(model).values():
-            for one, other in combinations(parts.values(), 2):
-                if _shapes(one) != _shapes(other):
-                    continue
-                for path, (name, _) in one.items():
-                    if name != other[path][0]:
-                        found.setdefault(name, set()).add(other[path][0])
-                        found.setdefault(other[path][0], set()).add(name)
+    beside = chain.from_iterable(_parts(model).values() for model in models)
+    for one, other in chain.from_iterable(combinations(parts.values(), 2) for parts in beside):
+        if _shapes(one) == _shapes(other):
+            for path, (name, _) in one.items():
+                _pair(found, name, other[path][0])
     return {name: frozenset(names) for name, names in found.items()}
 
 
@@ -61,6 +54,13 @@ def _parts(model: Paths) -> dict[str, dict[str, dict[str, tuple[str, tuple[int, 
                 parent, rest = ".".join(names[:at]), ".".join(names[at + 1 :])
                 found.setdefault(parent, {}).setdefault(names[at], {})[rest] = held
     return found
+
+
+def _pair(found: dict[str, set[str]], one: str, other: str) -> None:
+    """Note that two parameters belong to each other; one parameter under two names does not."""
+    if one != other:
+        found.setdefault(one, set()).add(other)
+        found.setdefault(other, set()).add(one)
 
 
 def _shapes(part: Paths) -> dict[str, tuple[int, ...]]:

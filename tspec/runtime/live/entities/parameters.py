@@ -10,7 +10,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from tspec.runtime.edges import Ref
-from tspec.runtime.live.entities.copies import copies, counterparts
+from tspec.runtime.live.entities.copies import Paths, copies, counterparts
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects
@@ -43,8 +43,8 @@ class ParameterSubjects:
         self._wrappers = wrappers
         self._stages = stages
         self._adapters = adapters
-        self._copies: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
-        self._counterparts: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
+        self.copies_of = _NamesInModels(models, copies)
+        self._counterparts_of = _NamesInModels(models, counterparts)
         self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Any]]] = {
             "data": lambda things: {s: one.tensor for s, one in things.items()},
             "grad": _grad_column,
@@ -127,17 +127,23 @@ class ParameterSubjects:
                 return said[subject]
         return UNKNOWN if is_lazy(one.tensor) else tuple(one.tensor.shape)
 
-    def copies_of(self, subject: str) -> frozenset[str]:
-        """The names of a parameter's copies. They are computed again after a model was found or replaced."""
-        if self._copies[0] != self._models.version:
-            self._copies = (self._models.version, copies(self._models.paths()))
-        return self._copies[1].get(subject, frozenset())
 
-    def _counterparts_of(self, subject: str) -> frozenset[str]:
-        """The same of its counterparts in its own model."""
-        if self._counterparts[0] != self._models.version:
-            self._counterparts = (self._models.version, counterparts(self._models.paths()))
-        return self._counterparts[1].get(subject, frozenset())
+class _NamesInModels:
+    """The names that belong to a parameter. They are computed again after a model was found or replaced."""
+
+    def __init__(
+        self,
+        models: ModelRegistry,
+        compute: Callable[[Sequence[Paths]], Mapping[str, frozenset[str]]],
+    ) -> None:
+        self._models = models
+        self._compute = compute
+        self._known: tuple[int, Mapping[str, frozenset[str]]] = (-1, {})
+
+    def __call__(self, subject: str) -> frozenset[str]:
+        if self._known[0] != self._models.version:
+            self._known = (self._models.version, self._compute(self._models.paths()))
+        return self._known[1].get(subject, frozenset())
 
 
 def _change_column(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-FEW = 40
+_FEW = 40
 """A schedule of fewer steps is not judged."""
 _OFTEN = 0.8
 """A schedule that changes the rates in at least this part of its steps goes by updates, and not by epochs."""
@@ -16,7 +16,7 @@ _OFTEN = 0.8
 class _Progress:
     """The steps of one schedule."""
 
-    rates: list[Any]
+    rates: list[float]
     """The learning rates after the latest step."""
     highest: float
     steps: int = 0
@@ -50,6 +50,6 @@ class ScheduleProgress:
             known.rates, known.since = rates, 0
             known.changes += 1
         often = known.changes >= _OFTEN * (known.steps - known.since)
-        if known.steps < FEW or not often or highest == known.highest:
+        if known.steps < _FEW or not often or highest == known.highest:
             return None
         return known.since / known.steps
