@@ -28,6 +28,8 @@ RULES = {
         "values",
     },
     "each step expect count(calls(scheduler.step)) <= 1": {"schedule"},
+    "for c in calls(fetch) for t in c.tensors expect max(t) <= 50": {"data", "values"},
+    "for c in calls(cross_entropy) expect min(c.target) != max(c.target)": {"data", "values"},
     "for c in calls(matmul) expect c.output.dtype == float32": {"forward", "precision"},
 }
 
@@ -58,4 +60,9 @@ def test_a_forgotten_clear_shows_in_numbers_and_not_in_dropout() -> None:
 def test_targets_change_numbers_and_not_which_parameters_have_gradients() -> None:
     assert disturbs(frozenset({"objective"}), frozenset({"values"}))
     assert disturbs(frozenset({"data"}), frozenset({"objective"}))
+
+
+def test_a_layer_and_a_softmax_do_not_change_what_is_fed() -> None:
+    assert not disturbs(frozenset({"forward"}), frozenset({"data", "values"}))
+    assert not disturbs(frozenset({"objective", "values"}), frozenset({"data", "values"}))
     assert not disturbs(frozenset({"objective"}), frozenset({"gradients"}))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tspec.builtin.features import FEATURES
 from tspec.resolve.program import rules
-from tspec.resolve.program.types import CallOf, Entity, ListOf, Optional, SetOf, Type
+from tspec.resolve.program.types import CallOf, Entity, ListOf, Optional, SetOf, Type, item_of
 from tspec.resolve.program.walk import Part, children, parts_of_claim, roots_of_claim, walk
 
 INFLUENCES = {
@@ -105,6 +105,7 @@ ARGUMENTS = {
     "weight_decay": "settings",
     "momentum": "settings",
     "loss": "values",
+    "target": "data",
     "training": "mode",
     "dropout_p": "mode",
     "total_norm": "values",
@@ -120,7 +121,9 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
     """
     roots = roots_of_claim(rule.expect)
     found = {a for root in roots for part in _outside(root) for a in _of_part(part, vocabulary)}
-    inside = {a for root in roots for part in _inside(root) for a in _of_part(part, vocabulary)}
+    values = [part for root in roots for part in _inside(root)]
+    values += [part for each in _values_among(rule, values) for part in walk(each)]
+    inside = {a for part in values for a in _of_part(part, vocabulary)}
     if rule.across and _folds_over_ranks(rule):
         found.add("agreement")
     if _reads_a_change(rule):
@@ -170,6 +173,16 @@ def causal_place(found: frozenset[str]) -> int:
     order = list(INFLUENCES)
     own = order.index("forward")
     return min(order.index(a) if a in INFLUENCES else own for a in found)
+
+
+def _values_among(rule: rules.Rule, read: list[Part]) -> list[rules.Expr]:
+    """The collections of the tensors that are read by a variable of their own: `c.tensors`."""
+    names = {part.name for part in read if isinstance(part, rules.Variable)}
+    return [
+        each.collection
+        for each in rule.subjects
+        if each.variable in names and not isinstance(item_of(each.collection.type), Entity | CallOf)
+    ]
 
 
 def _outside(part: Part) -> Iterator[Part]:
