@@ -47,6 +47,16 @@ def test_constant_answers_are_counted_until_one_uses_its_inputs(kind) -> None:
     assert [kind(guesses, informed) for _ in range(EVERY)][-1] == 0
 
 
+def test_a_loss_that_falls_from_far_above_the_constants_is_not_counted() -> None:
+    guesses, wrong = Guesses(), 50.0 * F.one_hot((LABELS + 1) % 4)
+    sizes = [1.0, 0.8, 0.6, 0.4, 0.2] + 4 * [0.1]
+    found = [
+        [classes(guesses, (size * wrong).requires_grad_()) for _ in range(EVERY)][-1]
+        for size in sizes
+    ]
+    assert found == [1, 0, 0, 0, 0, 0, 1, 2, 3]
+
+
 def test_losses_that_no_constant_answer_fits_are_not_read() -> None:
     guesses = Guesses()
     one, many = torch.zeros(64, dtype=torch.int64), torch.arange(64)

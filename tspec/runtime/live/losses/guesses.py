@@ -24,6 +24,8 @@ EVERY = 11
 
 BELOW = 0.99
 """A loss is below another one if it is so by more than a hundredth, which rounding may cost."""
+FALLING = 0.9
+"""A loss far above the constant's that has fallen by a tenth is on its way there."""
 
 
 @dataclass(slots=True)
@@ -32,12 +34,18 @@ class _Series:
 
     count: int = 0
     unbeaten: int = 0
-    """The number of read losses since one was below the constant's."""
+    """The number of read losses since one was below the constant's, or had fallen towards it."""
+    fallen_to: float = 0.0
+    """The loss over the constant's at the first look, and when it last had fallen or was below."""
 
     def take(self, loss: torch.Tensor, guess: float) -> None:
         """Compare a loss with that of the best constant. Nothing is counted if all targets are the same."""
         if guess > 0:
-            self.unbeaten = 0 if float(loss.detach()) < BELOW * guess else self.unbeaten + 1
+            ratio = float(loss.detach()) / guess
+            fell = ratio < max(BELOW, FALLING * self.fallen_to)
+            self.unbeaten = 0 if fell else self.unbeaten + 1
+            if fell or not self.fallen_to:
+                self.fallen_to = ratio
 
 
 class Guesses:
