@@ -33,16 +33,19 @@ def network(depth: int) -> nn.Module:
 
 
 LINEAR = "torch.nn.functional.linear"
+MODULE_CALL = "torch.nn.Module.__call__"
 
 
-def reads(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int, Counter[int]]:
-    """How many tensors are read in a late step, how many parameters the model has, and step -> calls of linear layers seen."""
+def reads(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[float, int, Counter[tuple[int, str]]]:
+    """How many tensors are read in a late step, how many parameters the model has, and the calls seen: (step, path) -> number."""
     program = load([ESSENTIALS]).program
     assert program is not None
     hooks = module_of(compile_program(program))
     count: Counter[int] = Counter()
     step = 0
-    seen: Counter[int] = Counter()
+    seen: Counter[tuple[int, str]] = Counter()
     features, call = LiveSource.features, LiveJob._call
 
     def counting(self: LiveSource, tensors: Any, names: Any) -> Any:
@@ -50,7 +53,7 @@ def reads(depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int, Coun
         return features(self, tensors, names)
 
     def looking(self: LiveJob, role: Any, fields: dict[str, Any]) -> Any:
-        seen[step] += role.path == LINEAR
+        seen[step, role.path] += 1
         return call(self, role, fields)
 
     monkeypatch.setattr(LiveSource, "features", counting)
@@ -77,5 +80,7 @@ def test_reads_grow_with_parameters_and_not_with_calls(monkeypatch: pytest.Monke
     assert shallow > few  # the counter counts
     assert (deep - shallow) / (many - few) <= 2.1
     # Three rules look at linear layers, in the first steps or in each tenth: their calls are passed over between.
-    assert seen[1] > 0
-    assert [seen[each] for each in SETTLED] == [0] * len(SETTLED)
+    assert seen[1, LINEAR] > 0
+    assert [seen[each, LINEAR] for each in SETTLED] == [0] * len(SETTLED)
+    # All rules count outermost forward passes: the calls of a model's many layers are not looked at one by one.
+    assert [seen[each, MODULE_CALL] for each in SETTLED] == [1] * len(SETTLED)
