@@ -72,6 +72,7 @@ SOURCE_FUNCTIONS = frozenset(
         "loose_parameters",
         "swapping_views",
         "stretched_squares",
+        "spread_sums",
         "moving_weights",
         "choices_across",
         "crossed_norms",

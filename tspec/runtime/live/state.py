@@ -65,6 +65,7 @@ from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
 from tspec.runtime.live.losses.policies import moving_weights
 from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
+from tspec.runtime.live.losses.spread import spread_sums
 from tspec.runtime.live.losses.squares import stretched_squares
 from tspec.runtime.live.losses.terms import LossTerms
 from tspec.runtime.live.losses.tokens import TokenHistory
@@ -234,6 +235,7 @@ class SubjectRegistry:
             "crossed_norms": of_first(PASSES, crossed_norms),
             "blunt_similarities": of_first(PASSES, blunt_similarities),
             "stretched_squares": of_first(PASSES, stretched_squares),
+            "spread_sums": of_first(PASSES, spread_sums),
             "moving_weights": of_first(PASSES, moving_weights),
             "is_own_state": is_own_state,
             "not_loaded": not_loaded,

@@ -130,14 +130,20 @@ def preceding(node: Any, passed: frozenset[str]) -> Any:
 
 def nodes(losses: Any) -> list[tuple[str, Any]]:
     """All nodes of the graphs of some tensors, each once, after the name of its operation."""
-    starts = (each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None)
-    return [(_operation(node.name()), node) for node in reached(starts)]
+    return [(_operation(node.name()), node) for node in reached(last_nodes(losses))]
 
 
-def reached(starts: Iterable[Any]) -> Iterator[Any]:
-    """These nodes and all nodes before them, each once."""
+def last_nodes(losses: Any) -> list[Any]:
+    """The nodes that computed some tensors."""
+    return [each.grad_fn for each in tensors_in(losses) if each.grad_fn is not None]
+
+
+def reached(starts: Iterable[Any], without: Any = None) -> Iterator[Any]:
+    """These nodes and all nodes before them, each once, but those that only a node before `without`
+    leads to.
+    """
     waiting = list(starts)
-    seen = set(waiting)
+    seen = {*waiting, without}
     while waiting:
         node = waiting.pop()
         yield node
