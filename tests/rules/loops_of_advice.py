@@ -873,6 +873,25 @@ class VisibleTokensAreLeftOutOfTheLoss(Advised):
         return F.cross_entropy(output.flatten(0, 1), self.labels.flatten())
 
 
+class SequencesLearnWhereTheyEnd(Advised):
+    """Goes on with the pixels of a picture up to an end, whose token also pads."""
+
+    def build(self):
+        return nn.Sequential(nn.Embedding(18, 16), nn.Linear(16, 18))
+
+    def forward(self, images):
+        lengths, places = 20 + images.sum(1).long(), torch.arange(64)
+        tokens = (images * 16).long() + 1
+        tokens[places >= lengths[:, None]] = 0
+        last = lengths - (1 if self.faulty else 0)
+        targets = tokens.masked_fill(places > last[:, None], -100)
+        self.targets = targets[:, 1:].flatten()
+        return self.model(tokens[:, :-1]).flatten(0, 1)
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output, self.targets)
+
+
 class SingleIdsAreNoPadding(Advised):
     """Looks up one shade of each image."""
 

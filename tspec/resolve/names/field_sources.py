@@ -52,6 +52,7 @@ SOURCE_FUNCTIONS = frozenset(
         "right_logits_alike",
         "blunt_similarities",
         "sees_later",
+        "ends_alike",
         "rows_swapped",
         "made_by",
         "over_classes",

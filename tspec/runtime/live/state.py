@@ -47,6 +47,7 @@ from tspec.runtime.live.instrument.written import WrittenModes
 from tspec.runtime.live.losses.alignments import blank_labels
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
+from tspec.runtime.live.losses.endings import SequenceEndings
 from tspec.runtime.live.losses.entropies import Entropies
 from tspec.runtime.live.losses.graph import (
     PASSES,
@@ -208,6 +209,7 @@ class SubjectRegistry:
             "visible_targets": self.tokens.visible_targets,
             "counted_padding": self.tokens.counted_padding,
             "sees_later": Causality(self.tokens).sees_later,
+            "ends_alike": of_first_with_graph(PASSES, SequenceEndings(self.tokens).ends_alike),
             "rows_swapped": of_first_with_graph(PASSES, FlattenedRows(self.tokens).rows_swapped),
             "shows_padding": of_first(MASKS, padding.shows_padding),
             "hides_tokens": of_first(MASKS, padding.hides_tokens),

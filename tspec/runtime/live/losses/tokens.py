@@ -148,6 +148,21 @@ class TokenHistory:
                 return order
         return None
 
+    def next_tokens(
+        self, target: torch.Tensor, ignored: int
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The tokens of a sequence and the targets, both `[batch, places]`, if these are the next
+        tokens; else None.
+        """
+        if target.is_floating_point():
+            return None
+        for tokens in self._inputs:
+            if tokens.device == target.device:
+                for sequences, rows, _ in _batch_first(tokens, target):
+                    if _are_ahead(sequences, rows, 1, ignored):
+                        return sequences, rows
+        return None
+
     def _found(
         self, target: torch.Tensor, ignored: int
     ) -> tuple[int, torch.Tensor, tuple[int, int]] | None:
@@ -178,16 +193,18 @@ def _shifts(
     """
     for sequences, rows, order in _batch_first(tokens, target):
         for shift in _SHIFTS:
-            ahead, wanted = sequences[:, max(shift, 0) :], rows[:, max(-shift, 0) :]
-            length = min(ahead.shape[1], wanted.shape[1])
-            counted = wanted[:, :length] != ignored
-            ahead, wanted = ahead[:, :length][counted], wanted[:, :length][counted]
-            if (
-                wanted.numel() >= _ENOUGH
-                and torch.equal(ahead, wanted)
-                and wanted.min() < wanted.max()
-            ):
+            if _are_ahead(sequences, rows, shift, ignored):
                 yield shift, order
+
+
+def _are_ahead(sequences: torch.Tensor, rows: torch.Tensor, shift: int, ignored: int) -> bool:
+    """True if the targets that count, `[batch, places]`, equal the tokens at a shift."""
+    ahead, wanted = sequences[:, max(shift, 0) :], rows[:, max(-shift, 0) :]
+    length = min(ahead.shape[1], wanted.shape[1])
+    counted = wanted[:, :length] != ignored
+    ahead, wanted = ahead[:, :length][counted], wanted[:, :length][counted]
+    enough = wanted.numel() >= _ENOUGH
+    return enough and torch.equal(ahead, wanted) and bool(wanted.min() < wanted.max())
 
 
 def _has_one_value(tokens: torch.Tensor) -> bool:

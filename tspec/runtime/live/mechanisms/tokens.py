@@ -14,6 +14,7 @@ READERS = (
     "tokens_ahead",
     "visible_targets",
     "counted_padding",
+    "ends_alike",
     "shows_padding",
     "hides_tokens",
     "filled_padding",
