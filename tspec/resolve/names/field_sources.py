@@ -65,6 +65,7 @@ SOURCE_FUNCTIONS = frozenset(
         "is_term",
         "left_out",
         "negated",
+        "factor_of_all",
         "is_entropy",
         "added_entropies",
         "unbeaten_classes",

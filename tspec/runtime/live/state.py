@@ -68,6 +68,7 @@ from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 from tspec.runtime.live.losses.spread import spread_sums
 from tspec.runtime.live.losses.squares import stretched_squares
+from tspec.runtime.live.losses.sums import factor_of_all
 from tspec.runtime.live.losses.terms import LossTerms
 from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.losses.views import swapping_views
@@ -227,6 +228,7 @@ class SubjectRegistry:
             "operations": LossOperations().operations,
             "weak_masks": of_first(PASSES, weak_masks),
             **LossTerms(self._before_update).functions,
+            "factor_of_all": factor_of_all,
             "is_entropy": entropies.is_entropy,
             "added_entropies": entropies.added_entropies,
             **Guesses().functions,

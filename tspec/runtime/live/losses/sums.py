@@ -1,4 +1,4 @@
-"""Reads the sum that a loss is: its terms, and the signs with which they count."""
+"""Reads the sum that a loss is: its terms, the signs with which they count, and the factor of all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, operation_of, saved
 
+_SCALES = frozenset({"Mul", "Div"})
 _CHAIN = 256
 """The number of nodes at the end of a graph that are read as sums."""
 _KEEP_SIGN = (
@@ -34,6 +35,27 @@ def ends(losses: Any, is_term: Callable[[Any], bool]) -> Iterator[tuple[Any, int
                 for (following, _), of in zip(node.next_functions, signs, strict=False)
                 if following is not None and of
             ]
+
+
+def factor_of_all(losses: Any) -> float | None:
+    """The constant by which a loss was multiplied at last, after all its terms were added up; 1 if by none.
+
+    None if the factor has a graph or is no single number, and for several losses.
+    """
+    tensors = losses if isinstance(losses, (list, tuple)) else (losses,)
+    node = tensors[0].grad_fn if len(tensors) == 1 else None
+    if node is None:
+        return None
+    factor = 1.0
+    while node is not None and operation_of(node) in _SCALES:
+        places = [place for place, (each, _) in enumerate(node.next_functions) if each is not None]
+        constant = saved(node, "self" if places == [1] else "other")
+        if len(places) != 1 or constant is None or constant.numel() != 1:
+            return None
+        scale = float(constant)
+        factor *= 1 / scale if operation_of(node) == "Div" else scale
+        node = node.next_functions[places[0]][0]
+    return factor
 
 
 def _signs(node: Any) -> tuple[int, ...]:

@@ -1,0 +1,32 @@
+"""The constant by which a loss was multiplied at last."""
+
+import pytest
+import torch
+
+from tspec.runtime.live.losses.sums import factor_of_all
+
+X = torch.tensor([1.0, 2.0], requires_grad=True)
+WEIGHT = torch.tensor(3.0, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("loss", "factor"),
+    [
+        (lambda: X.sum(), 1),
+        (lambda: X.mean() + 0.1 * X.square().mean(), 1),
+        (lambda: (X.mean() + X.sum()) / 4, 0.25),
+        (lambda: 0.5 * (X.sum() / 4), 0.125),
+        (lambda: X.sum() * torch.tensor(65536.0), 65536),
+        (lambda: (2 * X).sum(), 1),
+        (lambda: X.sum() * WEIGHT, None),
+        (lambda: X * torch.tensor([1.0, 2.0]), None),
+    ],
+)
+def test_a_loss_has_the_factor_of_its_last_products(loss, factor: float | None) -> None:
+    assert factor_of_all(loss()) == factor
+    assert factor_of_all([loss()]) == factor
+
+
+def test_several_losses_have_none() -> None:
+    assert factor_of_all((X.sum(), X.mean())) is None
+    assert factor_of_all(torch.ones(())) is None
