@@ -885,6 +885,20 @@ class SquaredErrorsAreOfPairs(Loop):
         return (guess - dark).pow(2).mean() + 0.01 * apart
 
 
+class PickedProbabilitiesAreOverClasses(Loop):
+    """Computes the cross entropy by hand."""
+
+    def loss(self, output, labels):
+        likely = output.log_softmax(0 if self.faulty else 1)
+        return -likely.gather(1, labels[:, None]).mean()
+
+
+class PickedProbabilitiesAreOfLogits(Loop):
+    def loss(self, output, labels):
+        output = output.softmax(1) if self.faulty else output
+        return -F.log_softmax(output, 1)[torch.arange(len(labels)), labels].mean()
+
+
 class SumsOverTheBatchCountOnce(Loop):
     """Draws pictures again from two numbers, which are to be near zero."""
 

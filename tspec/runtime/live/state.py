@@ -63,6 +63,7 @@ from tspec.runtime.live.losses.loose import LooseParameters
 from tspec.runtime.live.losses.masked import weak_masks
 from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
+from tspec.runtime.live.losses.picked import picked_across, picked_activations
 from tspec.runtime.live.losses.policies import moving_weights
 from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
@@ -229,6 +230,8 @@ class SubjectRegistry:
             "weak_masks": of_first(PASSES, weak_masks),
             **LossTerms(self._before_update).functions,
             "factor_of_all": factor_of_all,
+            "picked_across": of_first(PASSES, picked_across),
+            "picked_activations": of_first(PASSES, picked_activations),
             "is_entropy": entropies.is_entropy,
             "added_entropies": entropies.added_entropies,
             **Guesses().functions,

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.losses.picked import picked_loss
+
 LEAST = 16
 """The smallest number of targets that is enough."""
 MOST = 128
@@ -61,6 +63,7 @@ class Guesses:
             "unbeaten_classes": self.unbeaten_classes,
             "unbeaten_logits": self.unbeaten_logits,
             "unbeaten_squares": self.unbeaten_squares,
+            "unbeaten_picks": self.unbeaten_picks,
         }
 
     def unbeaten_classes(
@@ -73,10 +76,21 @@ class Guesses:
         """
         series = self._read("classes", input, target, loss, None, reduction)
         if series is not None and not target.is_floating_point():
-            labels, counts = torch.unique(target[target != ignore_index], return_counts=True)
-            if len(counts) <= MOST and counts.sum() >= 2 * len(counts):
-                counted = counts.double() if weight is None else counts * weight[labels].double()
-                series.take(loss, _entropy(counted / counted.sum()))
+            guess = _best_guess(target[target != ignore_index], weight)
+            if guess is not None:
+                series.take(loss, guess)
+        return self._longest()
+
+    def unbeaten_picks(self, losses: Any) -> int:
+        """The same of cross entropies by hand, in which labels pick from log-probabilities."""
+        series = self._series.setdefault(("picks",), _Series())
+        series.count += 1
+        found = None if series.count % EVERY else picked_loss(losses)
+        if found is not None:
+            loss, labels = found
+            guess = _best_guess(labels, None)
+            if guess is not None and len(labels) >= LEAST:
+                series.take(loss, guess)
         return self._longest()
 
     def unbeaten_logits(
@@ -112,6 +126,15 @@ class Guesses:
         series = self._series.setdefault((kind, *input.shape[1:]), _Series())
         series.count += 1
         return None if series.count % EVERY else series
+
+
+def _best_guess(labels: torch.Tensor, weight: torch.Tensor | None) -> float | None:
+    """The entropy of labels, each counted with the weight of its class; None of too many kinds."""
+    kinds, counts = torch.unique(labels, return_counts=True)
+    if len(counts) > MOST or counts.sum() < 2 * len(counts):
+        return None
+    counted = counts.double() if weight is None else counts * weight[kinds].double()
+    return _entropy(counted / counted.sum())
 
 
 def _entropy(probabilities: torch.Tensor) -> float:

@@ -1,0 +1,114 @@
+"""Cross entropies by hand: labels pick from log-probabilities, as in `-logp.gather(1, labels[:, None]).mean()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.losses.graph import (
+    KEEPS,
+    RESHAPES,
+    first_input,
+    operation_of,
+    preceding,
+    saved,
+    shape_of,
+    signed,
+    snake_case,
+)
+from tspec.runtime.live.losses.sums import ends, factor_of_all
+
+_PICKS = frozenset({"Gather", "Index"})
+_ACTIVATIONS = frozenset({"Softmax", "Sigmoid", "Relu"})
+"""Operations whose results are no logits: they have lost their sign or their size."""
+_EQUAL = 1e-3
+"""A loss differs from the mean of what was picked by no more than this part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """The log-probabilities of labels, `softmax` over one dimension, picked along another or the same."""
+
+    softmax: Any
+    dim: int
+    along: int
+    labels: torch.Tensor
+    values: torch.Tensor | None
+    """All log-probabilities, if the graph has kept them."""
+
+
+def picked_across(losses: Any) -> int:
+    """The number of picks along another dimension than the one over which the probabilities sum to one."""
+    return sum(each.dim != each.along for each in _picks(losses))
+
+
+def picked_activations(losses: Any) -> list[str]:
+    """The activations whose results were taken for logits: a softmax before a softmax."""
+    before = (preceding(first_input(each.softmax), KEEPS | RESHAPES) for each in _picks(losses))
+    found = {operation_of(node) for node in before if node is not None}
+    return sorted(map(snake_case, found & _ACTIVATIONS))
+
+
+@torch.no_grad()
+def picked_loss(losses: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The mean of what labels pick, negated, and these labels, if this is the whole loss, but for a
+    constant factor; else None.
+    """
+    found, factor = list(_picks(losses)), factor_of_all(losses)
+    if len(found) != 1 or factor is None:
+        return None
+    [pick] = found
+    if pick.values is None:
+        return None
+    labels = pick.labels.reshape(-1)
+    values = pick.values.movedim(pick.along, -1).reshape(len(labels), -1)
+    mean = -values.gather(1, labels[:, None]).double().mean()
+    loss = losses[0] if isinstance(losses, (list, tuple)) else losses
+    same = loss.numel() == 1 and abs(float(loss) - factor * float(mean)) <= _EQUAL * abs(
+        float(loss)
+    )
+    return (mean, labels) if same else None
+
+
+def _picks(losses: Any) -> Iterator[_Pick]:
+    """The picks of one label for each sample or place that are terms of a loss."""
+    for node, _ in ends(losses, lambda node: operation_of(node) in _PICKS):
+        if operation_of(node) in _PICKS:
+            pick = _pick(node)
+            if pick is not None:
+                yield pick
+
+
+def _pick(node: Any) -> _Pick | None:
+    source = preceding(first_input(node), KEEPS | {"Expand"})
+    if source is None or operation_of(source) not in ("LogSoftmax", "Log"):
+        return None
+    values = saved(source, "result") if operation_of(source) == "LogSoftmax" else None
+    softmax = source if operation_of(source) == "LogSoftmax" else first_input(source)
+    if softmax is None or operation_of(softmax) not in ("LogSoftmax", "Softmax"):
+        return None
+    shape = shape_of(softmax)
+    found = _labels(node, shape)
+    if found is None:
+        return None
+    labels, along = found
+    return _Pick(softmax, signed(softmax._saved_dim) % len(shape), along, labels, values)
+
+
+def _labels(node: Any, shape: tuple[int, ...]) -> tuple[torch.Tensor, int] | None:
+    """The labels of a node, and the dimension along which they pick; None if it picks other things."""
+    if operation_of(node) == "Gather":
+        labels, along = saved(node, "index"), signed(node._saved_dim) % len(shape)
+        is_one = labels is not None and labels.shape == (*shape[:along], 1, *shape[along + 1 :])
+        return (labels, along) if is_one and labels is not None else None
+    held = node._raw_saved_indices
+    if len(held) != 2 or len(shape) != 2 or any(each is None for each in held):
+        return None
+    if any(each.unpack_hook is not None for each in held):
+        return None
+    rows, labels = (each.data for each in held)
+    places = torch.arange(shape[0], device=rows.device)
+    return (labels, 1) if torch.equal(rows, places) and labels.shape == rows.shape else None
