@@ -12,6 +12,7 @@ RULES = {
     "before optimizer.step expect count(parameters.grad) > 0": {"gradients"},
     "for p in parameters before optimizer.step expect p in optimizers.parameters": {"ownership"},
     "for p in parameters during optimizer.step expect changed(p.data)": {"update"},
+    "for p in parameters each run expect digest(p.data) != first(digest(p.data))": {"update"},
     "for c in calls(dropout) expect c.training == false": {"mode"},
     "for c in calls(attention) expect c.dropout_p == 0": {"mode"},
     "for m in modules before backward expect m.training": {"mode"},

@@ -342,6 +342,19 @@ class TermsOfTheLossAreAdded(TermsOfTheLossAreTrained):
 # --- updates ------------------------------------------------------------------------------------
 
 
+class TermsOfTheLossHaveAWeight(Advised):
+    """The weight of one term grows with the step, or with the tens of thousands of steps."""
+
+    steps = 60
+
+    def make_loader(self):
+        return torch.utils.data.DataLoader(DIGITS, batch_size=8, shuffle=True)
+
+    def loss(self, output, labels):
+        weight = self.step // 50_000 if self.faulty else self.step / 500
+        return super().loss(output, labels) + weight * output.square().mean()
+
+
 class UpdatesAreLeftAsTheyAre(Advised):
     steps = 41
 

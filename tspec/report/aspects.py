@@ -259,12 +259,15 @@ def _tells_apart(rule: rules.Rule) -> bool:
 
 
 def _reads_a_change(rule: rules.Rule) -> bool:
-    """True if the rule claims that a tensor changed, or did not: `changed(p.data)`."""
+    """True if the rule claims that a tensor changed, or did not: `changed(p.data)`, or
+    `digest(p.data) != first(digest(p.data))`.
+    """
     if isinstance(rule.expect, rules.OnlyDuring):
         return rule.expect.change
     features = [p for p in parts_of_claim(rule.expect) if isinstance(p, rules.Feature)]
+    earlier = rules.Old if rule.across else (rules.Old, rules.First)
     return (
-        any(isinstance(p, rules.Old) for p in parts_of_claim(rule.expect))
+        any(isinstance(p, earlier) for p in parts_of_claim(rule.expect))
         and bool(features)
         and all(feature.name == "digest" for feature in features)
     )

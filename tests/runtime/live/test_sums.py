@@ -1,9 +1,9 @@
-"""The constant by which a loss was multiplied at last."""
+"""The constants by which a loss and its terms are multiplied."""
 
 import pytest
 import torch
 
-from tspec.runtime.live.losses.sums import factor_of_all
+from tspec.runtime.live.losses.sums import factor_of_all, is_multiplied_by_zero
 
 X = torch.tensor([1.0, 2.0], requires_grad=True)
 WEIGHT = torch.tensor(3.0, requires_grad=True)
@@ -30,3 +30,11 @@ def test_a_loss_has_the_factor_of_its_last_products(loss, factor: float | None) 
 def test_several_losses_have_none() -> None:
     assert factor_of_all((X.sum(), X.mean())) is None
     assert factor_of_all(torch.ones(())) is None
+
+
+def test_a_term_that_is_multiplied_by_zero() -> None:
+    assert is_multiplied_by_zero((0 * X.sum()).grad_fn)
+    assert is_multiplied_by_zero((torch.zeros(()) * X.sum()).grad_fn)
+    assert not is_multiplied_by_zero((0.1 * X.sum()).grad_fn)
+    assert not is_multiplied_by_zero((X * torch.zeros(2)).grad_fn)
+    assert not is_multiplied_by_zero((X.sum() * WEIGHT).grad_fn)

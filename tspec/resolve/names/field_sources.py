@@ -66,6 +66,7 @@ SOURCE_FUNCTIONS = frozenset(
         "left_out",
         "negated",
         "factor_of_all",
+        "without_weight",
         "is_entropy",
         "added_entropies",
         "unbeaten_classes",

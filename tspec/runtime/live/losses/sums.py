@@ -58,6 +58,15 @@ def factor_of_all(losses: Any) -> float | None:
     return factor
 
 
+def is_multiplied_by_zero(node: Any) -> bool:
+    """True if a node multiplies what has a graph by the number zero."""
+    places = [place for place, (each, _) in enumerate(node.next_functions) if each is not None]
+    if operation_of(node) != "Mul" or len(places) != 1:
+        return False
+    constant = saved(node, "self" if places == [1] else "other")
+    return constant is not None and constant.numel() == 1 and float(constant) == 0
+
+
 def _signs(node: Any) -> tuple[int, ...]:
     """The sign with which a node counts each of its inputs; 0 if it is not known."""
     operation, inputs = operation_of(node), [each for each, _ in node.next_functions]

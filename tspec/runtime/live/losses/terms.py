@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tspec.runtime.live.losses.graph import made_by, nodes, operation_of, snake_case
-from tspec.runtime.live.losses.sums import ends
+from tspec.runtime.live.losses.sums import ends, is_multiplied_by_zero
 
 PASSES = 20
 """The number of updates whose terms are followed. Later losses are added up in the same way."""
@@ -38,11 +38,19 @@ class LossTerms:
         self._open: dict[int, tuple[int, str]] = {}
         """Number of a term that no pass has reached -> the turn in which it was computed, its operation."""
         self._count = 0
+        self._passes = 0
+        self._all_have_zero = True
+        """Each pass up to now had a term that is multiplied by zero."""
 
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         """What the fields of loss functions and of passes call, by name."""
-        return {"is_term": self.is_term, "left_out": self.left_out, "negated": self.negated}
+        return {
+            "is_term": self.is_term,
+            "left_out": self.left_out,
+            "negated": self.negated,
+            "without_weight": self.without_weight,
+        }
 
     def is_term(self, result: Any) -> bool:
         """True if the result of a loss function has a graph. It is marked.
@@ -79,6 +87,14 @@ class LossTerms:
         self._adds_constant = self._adds_constant or _adds_constant(losses)
         self._has_passed = True
         return found
+
+    def without_weight(self, losses: Any) -> int:
+        """The number of passes up to now, if each of them had a term that is multiplied by zero; else 0."""
+        self._passes += 1
+        self._all_have_zero = self._all_have_zero and any(
+            is_multiplied_by_zero(node) for node, _ in ends(losses, lambda _: False)
+        )
+        return self._passes if self._all_have_zero else 0
 
     def negated(self, losses: Any) -> list[str] | None:
         """The operations of the terms that a loss subtracts. None after the first updates."""
