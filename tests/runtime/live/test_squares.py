@@ -6,6 +6,10 @@ import torch
 from tspec.runtime.live.losses.squares import stretched_squares
 
 
+def huber(error: torch.Tensor) -> torch.Tensor:
+    return torch.where(error.abs() < 1, 0.5 * error**2, error.abs() - 0.5)
+
+
 @pytest.mark.parametrize(
     ("loss", "stretched"),
     [
@@ -13,6 +17,8 @@ from tspec.runtime.live.losses.squares import stretched_squares
         (lambda x: ((torch.ones(4) - x) ** 2).sum(), True),
         (lambda x: torch.square(x - torch.ones(4)).mean() * 0.5 + x.sum(), True),
         (lambda x: (lambda error: (error * error).mean())(x - torch.ones(4)), True),
+        (lambda x: huber(x - torch.ones(4)).mean(), True),
+        (lambda x: huber(x - torch.ones(4, 1)).mean(), False),
         (lambda x: (x - torch.ones(4, 1)).pow(2).mean(), False),
         (lambda x: (x.squeeze(1) - torch.ones(4)).pow(2).mean(), False),
         (lambda x: (x - torch.ones(3)).pow(2).mean(), False),  # each with three quantiles

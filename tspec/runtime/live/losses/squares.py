@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from tspec.runtime.live.losses.graph import first_input, nodes, only_input, operation_of, shape_of
 
 _FOLDS = frozenset({"Mean", "Sum"})
+_PIECEWISE = frozenset({"Where", "Mul", "Add", "Sub", "Div"})
+"""Operations that combine squares and other errors element by element, as in a Huber loss by hand."""
+_CHAIN = 16
+"""The number of such operations that are followed back from an average."""
 
 
 def stretched_squares(losses: Any) -> list[str]:
@@ -21,8 +25,23 @@ def stretched_squares(losses: Any) -> list[str]:
     no graph count: pairwise differences of predictions may be meant.
     """
     folded = [first_input(node) for operation, node in nodes(losses) if operation in _FOLDS]
-    shapes = (_stretched(difference) for node in folded if (difference := _squared(node)))
-    return [f"{list(before)} -> {list(after)}" for before, after in filter(None, shapes)]
+    squared = (difference for node in folded for difference in _squared_within(node))
+    shapes = dict.fromkeys(filter(None, map(_stretched, squared)))
+    return [f"{list(before)} -> {list(after)}" for before, after in shapes]
+
+
+def _squared_within(node: Any) -> Iterator[Any]:
+    """What is squared in a node, or in the elements that it combines."""
+    waiting = [node]
+    for _ in range(_CHAIN):
+        if not waiting:
+            return
+        node = waiting.pop()
+        found = _squared(node)
+        if found is not None:
+            yield found
+        elif node is not None and operation_of(node) in _PIECEWISE:
+            waiting += [each for each, _ in node.next_functions]
 
 
 def _squared(node: Any) -> Any:
@@ -36,7 +55,7 @@ def _squared(node: Any) -> Any:
     return factors[0] if is_square else None
 
 
-def _stretched(difference: Any) -> tuple[Sequence[int], Sequence[int]] | None:
+def _stretched(difference: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The shape of a column `[n, 1]` or a row `[n]`, and the `[n, n]` that a difference stretches it to; None of other differences."""
     given = only_input(difference)
     if given is None or operation_of(difference) != "Sub" or not difference._input_metadata:
