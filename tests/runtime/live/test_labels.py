@@ -2,8 +2,13 @@
 
 import pytest
 import torch
+from torch.nn import functional as F
 
-from tspec.runtime.live.losses.labels import counted_kinds, right_logits_alike
+from tspec.runtime.live.losses.labels import (
+    averages_all_places,
+    counted_kinds,
+    right_logits_alike,
+)
 
 IGNORED = -100
 
@@ -51,3 +56,17 @@ def test_logits_that_tell_nothing() -> None:
     assert right_logits_alike(torch.randn(10, 10, 2), torch.zeros(10, 2).long(), IGNORED) is None
     assert right_logits_alike(torch.randn(10, 10), torch.rand(10, 10), IGNORED) is None
     assert right_logits_alike(torch.full((10, 10), torch.nan), rows, IGNORED) is None
+
+
+@pytest.mark.parametrize("places", [(), (5,)])
+def test_losses_of_places_that_are_averaged_as_they_are(places: tuple[int, ...]) -> None:
+    logits = torch.randn(8, 3, *places, requires_grad=True)
+    labels = torch.randint(0, 3, (8, *places))
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    keep = torch.ones_like(losses)
+    assert averages_all_places(losses.mean())
+    assert averages_all_places(losses.flatten().mean() + logits.square().mean())
+    assert not averages_all_places((losses * keep).mean())
+    assert not averages_all_places(losses.sum() / keep.sum())
+    assert not averages_all_places(losses[labels > 0].mean())
+    assert not averages_all_places(F.cross_entropy(logits, labels))

@@ -73,6 +73,7 @@ SOURCE_FUNCTIONS = frozenset(
         "unbeaten_logits",
         "unbeaten_squares",
         "unbeaten_picks",
+        "averages_all_places",
         "picked_across",
         "picked_activations",
         "loose_parameters",

@@ -58,7 +58,12 @@ from tspec.runtime.live.losses.graph import (
     unscaled_scores,
 )
 from tspec.runtime.live.losses.guesses import Guesses
-from tspec.runtime.live.losses.labels import LOSSES, counted_kinds, right_logits_alike
+from tspec.runtime.live.losses.labels import (
+    LOSSES,
+    averages_all_places,
+    counted_kinds,
+    right_logits_alike,
+)
 from tspec.runtime.live.losses.loose import LooseParameters
 from tspec.runtime.live.losses.masked import weak_masks
 from tspec.runtime.live.losses.operations import LossOperations
@@ -230,6 +235,7 @@ class SubjectRegistry:
             "weak_masks": of_first(PASSES, weak_masks),
             **LossTerms(self._before_update).functions,
             "factor_of_all": factor_of_all,
+            "averages_all_places": of_first(PASSES, averages_all_places),
             "picked_across": of_first(PASSES, picked_across),
             "picked_activations": of_first(PASSES, picked_activations),
             "is_entropy": entropies.is_entropy,

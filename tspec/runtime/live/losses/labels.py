@@ -6,8 +6,18 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.losses.graph import (
+    KEEPS,
+    RESHAPES,
+    first_input,
+    nodes,
+    operation_of,
+    preceding,
+)
+
 LOSSES = 16
 """The number of losses with a graph that are read. Later ones get their labels in the same way."""
+_CLASS_LOSSES = ("NllLoss", "NllLoss2D")
 _LEAST = 8
 """Fewer labels, or logits, may be alike by chance."""
 _ALIKE = 1e-4
@@ -50,3 +60,13 @@ def right_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
     if span <= 1e-2 or not right.isfinite().all():
         return None
     return float(right.max() - right.min()) <= _ALIKE * span
+
+
+def averages_all_places(losses: Any) -> bool:
+    """True if class losses of single samples or places are averaged as they are, without a mask."""
+    means = (node for operation, node in nodes(losses) if operation == "Mean")
+    averaged = (preceding(first_input(node), KEEPS | RESHAPES) for node in means)
+    return any(
+        node is not None and operation_of(node) in _CLASS_LOSSES and node._saved_reduction == 0
+        for node in averaged
+    )
