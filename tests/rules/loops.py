@@ -1628,6 +1628,11 @@ class TargetsAreTheNextTokens(Continues):
         self.shift = 0 if faulty else 1
 
 
+class PickedTargetsAreTheNextTokens(TargetsAreTheNextTokens):
+    def loss(self, output, labels):
+        return -output.log_softmax(-1).gather(1, self.targets[:, None]).mean()
+
+
 class ShiftedTwice(Continues):
     """The loop has shifted the labels, and the model shifts them too; empty pixels do not count."""
 

@@ -21,7 +21,7 @@ NO_TOKENS = torch.zeros(0)
 
 
 def sight(output: torch.Tensor, tokens: torch.Tensor = NO_TOKENS) -> Sight | None:
-    return sight_of(output, tokens)
+    return sight_of(output.grad_fn, tokens)
 
 
 def by_hand(mask: torch.Tensor | None) -> torch.Tensor:

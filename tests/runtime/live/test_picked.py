@@ -4,7 +4,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tspec.runtime.live.losses.picked import picked_across, picked_activations, picked_loss
+from tspec.runtime.live.losses.picked import (
+    PickedTokens,
+    picked_across,
+    picked_activations,
+    picked_loss,
+)
+from tspec.runtime.live.losses.tokens import TokenHistory
 
 LABELS = torch.tensor([0, 2, 1, 2, 0, 1])
 ROWS = torch.arange(6)
@@ -55,3 +61,18 @@ def test_other_picks_and_losses_are_left_out() -> None:
     assert picked_across(-F.log_softmax(x, 0)[LABELS, LABELS].mean()) == 0
     assert picked_across(F.cross_entropy(x.softmax(1), LABELS)) == 0
     assert picked_activations(F.cross_entropy(x.softmax(1), LABELS)) == []
+
+
+@pytest.mark.parametrize(("shift", "ahead"), [(1, 1), (0, 0), (2, 2)])
+def test_labels_that_pick_are_compared_with_tokens(shift: int, ahead: int) -> None:
+    torch.manual_seed(0)
+    table, last = torch.nn.Embedding(20, 8), torch.nn.Linear(8, 20)
+    text = torch.randint(0, 20, (4, 12))
+    tokens, labels = text[:, : 12 - shift], text[:, shift:]
+    history = TokenHistory()
+    history.given(tokens)
+    likely = last(table(tokens)).log_softmax(-1)
+    loss = -likely.gather(2, labels[..., None]).squeeze(2).mean()
+    picked = PickedTokens(history)
+    assert picked.picked_ahead(loss) == ahead
+    assert picked.picked_sees_later(loss) == "none"

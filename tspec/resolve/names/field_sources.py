@@ -74,6 +74,8 @@ SOURCE_FUNCTIONS = frozenset(
         "unbeaten_squares",
         "unbeaten_picks",
         "averages_all_places",
+        "picked_ahead",
+        "picked_sees_later",
         "picked_across",
         "picked_activations",
         "loose_parameters",

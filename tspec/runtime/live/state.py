@@ -68,7 +68,7 @@ from tspec.runtime.live.losses.loose import LooseParameters
 from tspec.runtime.live.losses.masked import weak_masks
 from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
-from tspec.runtime.live.losses.picked import picked_across, picked_activations
+from tspec.runtime.live.losses.picked import PickedTokens, picked_across, picked_activations
 from tspec.runtime.live.losses.policies import moving_weights
 from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
@@ -204,6 +204,7 @@ class SubjectRegistry:
     def _field_functions(self) -> Mapping[str, Callable[..., Any]]:
         """The functions that the declaration of a field may call, by name."""
         padding, entropies = PaddingMasks(self.tokens), Entropies()
+        picked = PickedTokens(self.tokens)
         return {
             **FUNCTIONS,
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
@@ -236,6 +237,8 @@ class SubjectRegistry:
             **LossTerms(self._before_update).functions,
             "factor_of_all": factor_of_all,
             "averages_all_places": of_first(PASSES, averages_all_places),
+            "picked_sees_later": of_first(PASSES, picked.picked_sees_later),
+            "picked_ahead": of_first(PASSES, picked.picked_ahead),
             "picked_across": of_first(PASSES, picked_across),
             "picked_activations": of_first(PASSES, picked_activations),
             "is_entropy": entropies.is_entropy,

@@ -14,8 +14,8 @@ from tspec.runtime.live.losses.graph import (
     PASSES,
     REORDERS,
     RESHAPES,
-    nodes,
     operation_of,
+    reached,
     rows_of,
     saved,
     shape_of,
@@ -82,20 +82,23 @@ class Causality:
             return None
         self._read += 1
         found = self._tokens.sequence_of(target, ignored)
-        sight = None if found is None else sight_of(output, found[1])
+        sight = None if found is None else sight_of(output.grad_fn, found[1])
         return None if sight is None else sight.value
 
 
-def sight_of(output: torch.Tensor, tokens: torch.Tensor) -> Sight | None:
+def sight_of(output: Any, tokens: torch.Tensor) -> Sight | None:
     """The later positions that attention to a sequence of tokens sees.
 
     `Sight.NONE` if there is no attention and positions are computed independently. Attention is a
     softmax of square matrices, or a fused kernel. Recurrent layers that run forward only count as
     independent. Only attention to values computed from `tokens` counts: an encoder of other tokens
     may look at all of them. If no embedding of the tokens has a gradient, all attention counts.
-    None if the graph does not show it, as under activation checkpointing.
+    `output` is the node that computed the logits. None if there is none, or the graph does not
+    show it, as under activation checkpointing.
     """
-    walked = nodes(output)
+    if output is None:
+        return None
+    walked = [(operation_of(node), node) for node in reached([output])]
     reaching = _computed_from(walked, tokens)
     found = [
         each
@@ -104,11 +107,7 @@ def sight_of(output: torch.Tensor, tokens: torch.Tensor) -> Sight | None:
         for each in _attention(operation, node, reaching)
     ]
     if not found:
-        return (
-            Sight.NONE
-            if output.grad_fn is not None and _keeps_places_apart(output.grad_fn, reaching)
-            else None
-        )
+        return Sight.NONE if _keeps_places_apart(output, reaching) else None
     if Sight.NEXT in found:
         return None if _moves_places(walked, reaching) else Sight.NEXT
     if Sight.SOME in found:

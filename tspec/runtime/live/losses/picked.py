@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.losses.causality import sight_of
 from tspec.runtime.live.losses.graph import (
     KEEPS,
     RESHAPES,
@@ -20,10 +21,13 @@ from tspec.runtime.live.losses.graph import (
     snake_case,
 )
 from tspec.runtime.live.losses.sums import ends, factor_of_all
+from tspec.runtime.live.losses.tokens import TokenHistory
 
 _PICKS = frozenset({"Gather", "Index"})
 _ACTIVATIONS = frozenset({"Softmax", "Sigmoid", "Relu"})
 """Operations whose results are no logits: they have lost their sign or their size."""
+_NONE = -100
+"""Stands for a label that is ignored: none is, since `gather` takes no such index."""
 _EQUAL = 1e-3
 """A loss differs from the mean of what was picked by no more than this part of it."""
 
@@ -71,6 +75,33 @@ def picked_loss(losses: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
         float(loss)
     )
     return (mean, labels) if same else None
+
+
+class PickedTokens:
+    """Compares the labels that pick with the tokens that embeddings were given."""
+
+    def __init__(self, tokens: TokenHistory) -> None:
+        self._tokens = tokens
+
+    def picked_ahead(self, losses: Any) -> int | None:
+        """The offset of the labels relative to the tokens of a sequence; of several picks 1, the next
+        token, if one has it. None if they are no tokens of a given sequence, and after the first passes.
+        """
+        found = [self._tokens.tokens_ahead(each.labels.flatten(), _NONE) for each in _picks(losses)]
+        known = [each for each in found if each is not None]
+        return 1 if 1 in known else next(iter(known), None)
+
+    def picked_sees_later(self, losses: Any) -> str | None:
+        """The later positions that the logits of the first such pick depend on, as `sees_later` of
+        class losses has it.
+        """
+        for pick in _picks(losses):
+            found = self._tokens.sequence_of(pick.labels.flatten(), _NONE)
+            logits = first_input(pick.softmax)
+            if found is not None and logits is not None:
+                sight = sight_of(logits, found[1])
+                return None if sight is None else sight.value
+        return None
 
 
 def _picks(losses: Any) -> Iterator[_Pick]:

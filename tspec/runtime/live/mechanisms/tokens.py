@@ -15,6 +15,7 @@ READERS = (
     "visible_targets",
     "counted_padding",
     "ends_alike",
+    "picked_ahead",
     "shows_padding",
     "hides_tokens",
     "filled_padding",
