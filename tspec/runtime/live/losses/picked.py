@@ -118,12 +118,13 @@ def _pick(node: Any) -> _Pick | None:
     if source is None or operation_of(source) not in ("LogSoftmax", "Log"):
         return None
     values = saved(source, "result") if operation_of(source) == "LogSoftmax" else None
+    values = values if type(values) is torch.Tensor else None
     softmax = source if operation_of(source) == "LogSoftmax" else first_input(source)
     if softmax is None or operation_of(softmax) not in ("LogSoftmax", "Softmax"):
         return None
     shape = shape_of(softmax)
     found = _labels(node, shape)
-    if found is None:
+    if found is None or type(found[0]) is not torch.Tensor:
         return None
     labels, along = found
     return _Pick(softmax, signed(softmax._saved_dim) % len(shape), along, labels, values)

@@ -12,13 +12,11 @@ from typing import Any
 from tspec.runtime.live.losses.graph import (
     first_input,
     last_nodes,
-    only_input,
     operation_of,
     reached,
-    saved,
     shape_of,
 )
-from tspec.runtime.live.losses.sums import ends
+from tspec.runtime.live.losses.sums import constant_of, ends
 
 _ADDS = frozenset({"Add", "Sub", "Rsub"})
 _CHAIN = 16
@@ -67,10 +65,8 @@ def _totals(addition: Any, size: int) -> Iterator[tuple[Any, tuple[int, ...]]]:
 
 def _is_scaled_little(node: Any) -> bool:
     """True for a product with a number that is not small."""
-    if operation_of(node) != "Mul" or only_input(node) is None:
-        return False
-    factor = saved(node, "self" if node.next_functions[0][0] is None else "other")
-    return factor is not None and factor.numel() == 1 and abs(float(factor)) >= _SMALL
+    factor = constant_of(node) if operation_of(node) == "Mul" else None
+    return factor is not None and abs(factor) >= _SMALL
 
 
 def _is_of_samples(losses: Any, total: Any, size: int) -> bool:

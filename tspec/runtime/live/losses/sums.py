@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, operation_of, saved
+from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, only_input, operation_of, saved
 
 _SCALES = frozenset({"Mul", "Div"})
 _CHAIN = 256
@@ -48,23 +48,31 @@ def factor_of_all(losses: Any) -> float | None:
         return None
     factor = 1.0
     while node is not None and operation_of(node) in _SCALES:
-        places = [place for place, (each, _) in enumerate(node.next_functions) if each is not None]
-        constant = saved(node, "self" if places == [1] else "other")
-        if len(places) != 1 or constant is None or constant.numel() != 1:
+        scale = constant_of(node)
+        if not scale:
             return None
-        scale = float(constant)
         factor *= 1 / scale if operation_of(node) == "Div" else scale
-        node = node.next_functions[places[0]][0]
+        node = only_input(node)
     return factor
 
 
 def is_multiplied_by_zero(node: Any) -> bool:
     """True if a node multiplies what has a graph by the number zero."""
-    places = [place for place, (each, _) in enumerate(node.next_functions) if each is not None]
-    if operation_of(node) != "Mul" or len(places) != 1:
-        return False
-    constant = saved(node, "self" if places == [1] else "other")
-    return constant is not None and constant.numel() == 1 and float(constant) == 0
+    return operation_of(node) == "Mul" and constant_of(node) == 0
+
+
+def constant_of(node: Any) -> float | None:
+    """The number by which a node multiplies or divides what has a graph.
+
+    None if both factors have a graph, or the constant is no number that the host knows: a read from a
+    device would wait for it.
+    """
+    has_graph = [each is not None for each, _ in node.next_functions]
+    if sum(has_graph) != 1:
+        return None
+    value = saved(node, "other" if has_graph[0] else "self")
+    is_known = value is not None and value.numel() == 1 and value.device.type == "cpu"
+    return float(value) if value is not None and is_known else None
 
 
 def _signs(node: Any) -> tuple[int, ...]:
