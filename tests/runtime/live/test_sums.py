@@ -34,7 +34,8 @@ def test_several_losses_have_none() -> None:
 
 def test_a_term_that_is_multiplied_by_zero() -> None:
     assert is_multiplied_by_zero((0 * X.sum()).grad_fn)
-    assert is_multiplied_by_zero((torch.zeros(()) * X.sum()).grad_fn)
+    assert is_multiplied_by_zero((torch.zeros((), dtype=torch.int64) * X.sum()).grad_fn)
+    assert not is_multiplied_by_zero((0.0 * X.sum()).grad_fn)  # switched off
     assert not is_multiplied_by_zero((0.1 * X.sum()).grad_fn)
     assert not is_multiplied_by_zero((X * torch.zeros(2)).grad_fn)
     assert not is_multiplied_by_zero((X.sum() * WEIGHT).grad_fn)

@@ -57,8 +57,11 @@ def factor_of_all(losses: Any) -> float | None:
 
 
 def is_multiplied_by_zero(node: Any) -> bool:
-    """True if a node multiplies what has a graph by the number zero."""
-    return operation_of(node) == "Mul" and constant_of(node) == 0
+    """True if a node multiplies what has a graph by the whole number zero, which no configured weight
+    such as 0.0 is.
+    """
+    value = _constant(node) if operation_of(node) == "Mul" else None
+    return value is not None and not value.is_floating_point() and int(value) == 0
 
 
 def constant_of(node: Any) -> float | None:
@@ -67,12 +70,18 @@ def constant_of(node: Any) -> float | None:
     None if both factors have a graph, or the constant is no number that the host knows: a read from a
     device would wait for it.
     """
+    value = _constant(node)
+    return None if value is None else float(value)
+
+
+def _constant(node: Any) -> torch.Tensor | None:
+    """The same as a tensor of one element."""
     has_graph = [each is not None for each, _ in node.next_functions]
     if sum(has_graph) != 1:
         return None
     value = saved(node, "other" if has_graph[0] else "self")
     is_known = value is not None and value.numel() == 1 and value.device.type == "cpu"
-    return float(value) if value is not None and is_known else None
+    return value if is_known else None
 
 
 def _signs(node: Any) -> tuple[int, ...]:

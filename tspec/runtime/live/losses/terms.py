@@ -89,7 +89,9 @@ class LossTerms:
         return found
 
     def without_weight(self, losses: Any) -> int:
-        """The number of passes up to now, if each of them had a term that is multiplied by zero; else 0."""
+        """The number of passes up to now, if each of them had a term that is multiplied by the whole
+        number zero; else 0.
+        """
         self._passes += 1
         self._all_have_zero = self._all_have_zero and any(
             is_multiplied_by_zero(node) for node, _ in ends(losses, lambda _: False)
