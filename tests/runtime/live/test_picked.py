@@ -59,6 +59,7 @@ def test_other_picks_and_losses_are_left_out() -> None:
     some = -F.log_softmax(x, 0).gather(1, LABELS[:, None].repeat(1, 2)).mean()
     assert picked_across(some) == 0
     assert picked_across(-F.log_softmax(x, 0)[LABELS, LABELS].mean()) == 0
+    assert picked_across(-x.softmax(0).gather(1, LABELS[:, None]).mean()) == 0  # no logarithm
     assert picked_across(F.cross_entropy(x.softmax(1), LABELS)) == 0
     assert picked_activations(F.cross_entropy(x.softmax(1), LABELS)) == []
 

@@ -71,10 +71,10 @@ def picked_loss(losses: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
     values = pick.values.movedim(pick.along, -1).reshape(len(labels), -1)
     mean = -values.gather(1, labels[:, None]).double().mean()
     loss = losses[0] if isinstance(losses, (list, tuple)) else losses
-    same = loss.numel() == 1 and abs(float(loss) - factor * float(mean)) <= _EQUAL * abs(
-        float(loss)
-    )
-    return (mean, labels) if same else None
+    if loss.numel() != 1:
+        return None
+    value = float(loss)
+    return (mean, labels) if abs(value - factor * float(mean)) <= _EQUAL * abs(value) else None
 
 
 class PickedTokens:
@@ -115,11 +115,13 @@ def _picks(losses: Any) -> Iterator[_Pick]:
 
 def _pick(node: Any) -> _Pick | None:
     source = preceding(first_input(node), KEEPS | {"Expand"})
-    if source is None or operation_of(source) not in ("LogSoftmax", "Log"):
+    operation = "" if source is None else operation_of(source)
+    if operation == "LogSoftmax":
+        softmax, values = source, saved(source, "result")
+    elif operation == "Log":
+        softmax, values = first_input(source), None
+    else:
         return None
-    values = saved(source, "result") if operation_of(source) == "LogSoftmax" else None
-    values = values if type(values) is torch.Tensor else None
-    softmax = source if operation_of(source) == "LogSoftmax" else first_input(source)
     if softmax is None or operation_of(softmax) not in ("LogSoftmax", "Softmax"):
         return None
     shape = shape_of(softmax)
@@ -127,7 +129,8 @@ def _pick(node: Any) -> _Pick | None:
     if found is None or type(found[0]) is not torch.Tensor:
         return None
     labels, along = found
-    return _Pick(softmax, signed(softmax._saved_dim) % len(shape), along, labels, values)
+    plain = values if type(values) is torch.Tensor else None
+    return _Pick(softmax, signed(softmax._saved_dim) % len(shape), along, labels, plain)
 
 
 def _labels(node: Any, shape: tuple[int, ...]) -> tuple[torch.Tensor, int] | None:

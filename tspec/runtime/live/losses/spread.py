@@ -29,8 +29,8 @@ def spread_sums(losses: Any) -> list[str]:
     """The shapes of tensors whose sum over all elements is added to values of single samples.
 
     Each text is `[samples, ...] -> [samples]`, the shape before the sum and that to which it is
-    added, and is there once. A sum counts if it is computed of the samples: it shares an activation with the rest of
-    the loss.
+    added, and is there once. A sum counts if it is computed of the samples: it shares an activation
+    with the rest of the loss.
     """
     found: dict[str, None] = {}
     for node, _ in ends(losses, lambda _: False):
@@ -59,12 +59,12 @@ def _totals(addition: Any, size: int) -> Iterator[tuple[Any, tuple[int, ...]]]:
             before = tuple(node._saved_self_sym_sizes)
             if before and before[0] == size:
                 yield node, before
-        elif operation in _ADDS or operation == "Neg" or _is_scaled_little(node):
+        elif operation in _ADDS or operation == "Neg" or _is_hardly_scaled(node):
             waiting += [each for each, _ in node.next_functions if each is not None]
 
 
-def _is_scaled_little(node: Any) -> bool:
-    """True for a product with a number that is not small."""
+def _is_hardly_scaled(node: Any) -> bool:
+    """True for a product with a number that is not small, so that the sum keeps its weight."""
     factor = constant_of(node) if operation_of(node) == "Mul" else None
     return factor is not None and abs(factor) >= _SMALL
 
