@@ -18,14 +18,16 @@ def test_fields_of_parameters_that_hold_a_tensor_are_sampled_as_tensors() -> Non
     assert declared == set(TENSORS["parameter"])
 
 
-def test_operators_and_what_another_event_samples_are_light(tmp_path: Path) -> None:
+def test_operators_layers_and_what_another_event_samples_are_light(tmp_path: Path) -> None:
     own = tmp_path / "own.tspec"
     own.write_text(
         "edition 2026\n"
         "event rescale = call trainer.rescale\n"
         "event activation = call torch.nn.functional.gelu\n"
+        "event convolution = call torch.nn.Conv2d.forward\n"
         "event either = call trainer.rescale, torch.nn.functional.gelu\n"
     )
     found = light_events(watch_spec(vocabulary([own])))
-    assert {"activation", "graph", "loading"} <= found  # `backward` samples what `graph` could
+    assert {"activation", "convolution", "image_layer", "sequence_layer"} <= found
+    assert {"graph", "loading"} <= found  # `backward` samples what `graph` could
     assert not {"rescale", "either"} & found

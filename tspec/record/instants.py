@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
@@ -26,8 +27,10 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 LIVE_ONLY: Mapping[str, tuple[str, ...]] = {"message": ("buffer",)}
 """Tensor fields that are not recorded: rules compare which object they hold, which only a running job knows."""
 
-OPERATORS = "torch.nn.functional."
-"""Functions that compute: they change no state that lasts."""
+COMPUTING = re.compile(r"torch\.nn\.(functional\.\w+|(\w+\.)*\w+\.forward)")
+"""Functions that compute and change no state that lasts, and torch's layers: what these change is sampled after the
+outermost forward pass.
+"""
 
 FIRST_CALLS = 2
 """The number of calls in a step of an event without roles that are sampled at both edges."""
@@ -291,5 +294,5 @@ def light_events(spec: WatchSpec) -> frozenset[str]:
         name
         for name, paths in named.items()
         if roles[name] is OTHER
-        and all(path in sampled or path.startswith(OPERATORS) for path in paths)
+        and all(path in sampled or COMPUTING.fullmatch(path) for path in paths)
     )
