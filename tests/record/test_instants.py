@@ -25,9 +25,10 @@ def test_operators_layers_and_what_another_event_samples_are_light(tmp_path: Pat
         "event rescale = call trainer.rescale\n"
         "event activation = call torch.nn.functional.gelu\n"
         "event convolution = call torch.nn.Conv2d.forward\n"
+        "event operators = call torch.nn.functional.*\n"
         "event either = call trainer.rescale, torch.nn.functional.gelu\n"
     )
     found = light_events(watch_spec(vocabulary([own])))
-    assert {"activation", "convolution", "image_layer", "sequence_layer"} <= found
+    assert {"activation", "operators", "convolution", "image_layer", "sequence_layer"} <= found
     assert {"graph", "loading"} <= found  # `backward` samples what `graph` could
     assert not {"rescale", "either"} & found
