@@ -76,8 +76,8 @@ def reads(rounds: int) -> None:
             held = parameters(width, layers, dtype)
             size = sum(each.numel() * each.element_size() for each in held)
             once_through = best(lambda held=held: torch._foreach_norm(held))
-            ours = best(lambda held=held: kernels.read(held, FEATURES))
-            digest = best(lambda held=held: kernels.read(held, ("digest",)))
+            ours = best(lambda held=held: kernels.read(held, FEATURES).read())
+            digest = best(lambda held=held: kernels.read(held, ("digest",)).read())
             single = best(lambda held=held: features._columns(held, FEATURES), rounds)
             print(
                 f"  {len(FEATURES)} features of {len(held)} tensors, {name} {str(dtype)[6:]}, {size / 1e6:.0f} MB:"

@@ -88,7 +88,7 @@ def packet(*values: Any) -> Packet:
         groups={2: {(1, 17): (0, 1)}},
         off=[3],
         failed={(3, 2), (1, 0)},
-        held=[0],
+        held={(3, 0)},
         closed=(3, 1),
         sync=2,
         running={2: 3},

@@ -21,6 +21,7 @@ from tspec.runtime.ranks.allgather import AllGather, Round
 from tspec.runtime.ranks.packets import Packet
 from tspec.runtime.ranks.sync import SyncPolicy
 from tspec.runtime.results import VERDICTS, InstanceResult
+from tspec.runtime.transfers import Transfer
 from tspec.runtime.values import NOT_RECORDED
 from tspec.trace import model
 
@@ -30,6 +31,7 @@ class StreamSource:
 
     staggered = False
     joined = False
+    transfer: Transfer | None = None
     in_empty_step = False
 
     def __init__(

@@ -20,6 +20,7 @@ from tspec.plan.events import (
 )
 from tspec.plan.lasting import lasting
 from tspec.plan.model import PatternPlan, Plan, RulePlan
+from tspec.plan.postponed import is_postponable
 from tspec.plan.reads import reads_of
 from tspec.plan.receivers import receivers
 from tspec.resolve.program import rules as r
@@ -101,7 +102,10 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
         watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
     keeps = history and not _keeps_first_alone(rule)
     guard = _until(rule) if keeps else _guard(rule, vocabulary)
-    return RulePlan(number, rule, reads_of(rule), alone, history, guard, watched)
+    reads = reads_of(rule)
+    return RulePlan(
+        number, rule, reads, alone, history, guard, watched, is_postponable(rule, reads)
+    )
 
 
 def _keeps_first_alone(rule: r.Rule) -> bool:

@@ -38,6 +38,8 @@ class RulePlan:
     """
     watched: tuple[str, ...]
     """Events at whose begins and ends `x only during …` reads x."""
+    postponable: bool
+    """It may be decided after its window ended, when the values have arrived from a device."""
 
 
 @dataclass(frozen=True, slots=True)

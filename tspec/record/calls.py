@@ -11,6 +11,7 @@ from tspec.builtin.events import roles_of
 from tspec.record.samples import FULL, PLAIN, tensor, value_of
 from tspec.runtime import edges
 from tspec.runtime.edges import StateSource, UnresolvedRef, WatchedCall
+from tspec.runtime.transfers import arrived
 from tspec.trace import model
 from tspec.trace.model import Value
 
@@ -91,7 +92,8 @@ def _values(
     handles: list[Any] = []
     found: dict[str, Any] = {}
     with_tensors = []
-    for name, value in fields:
+    for name, held in fields:
+        value = arrived(held)
         if value.__class__ in _LEAVES:
             found[name] = value
             continue

@@ -13,6 +13,7 @@ from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
 from tspec.runtime.edges import Missing, StateSource, WatchedCall
 from tspec.runtime.instant import PASSING
 from tspec.runtime.live.watch import WatchSpec
+from tspec.runtime.transfers import arrived
 from tspec.trace.model import Sample, Value
 
 TENSORS: Mapping[str, tuple[str, ...]] = {
@@ -128,7 +129,7 @@ class Instants:
 
     def _loss(self, source: StateSource) -> Iterable[Sample]:
         """The latest loss."""
-        loss = value_of(source.ambient("loss"))
+        loss = value_of(arrived(source.ambient("loss")))
         return self._samples.one(source, "context", "", {"loss": loss})
 
     def _gradients(self, source: StateSource) -> Iterator[Sample]:

@@ -14,6 +14,7 @@ from tspec.record.stream import StreamWriter
 from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.messages.say import warn
+from tspec.runtime.transfers import arrived
 from tspec.trace.errors import TraceError
 from tspec.trace.model import Begin, Boundary, End, Finish, Record, Sample
 from tspec.trace.sizes import in_words
@@ -109,7 +110,7 @@ class Recorder:
     def _moment(self, source: StateSource) -> Iterable[Sample]:
         """The changed names of the context."""
         names = (*self._ambient, *getattr(source, "annotated", ()))
-        values = [source.ambient(name) for name in names]
+        values = [arrived(source.ambient(name)) for name in names]
         if values == self._now:
             return ()
         self._now = values

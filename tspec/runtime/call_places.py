@@ -8,6 +8,7 @@ from typing import Any
 from tspec.runtime.calls.call import CallRecord, Pattern, ancestors
 from tspec.runtime.edges import WatchedCall
 from tspec.runtime.instant import StateInstant
+from tspec.runtime.transfers import arrived
 from tspec.runtime.values import NOT_RECORDED
 from tspec.runtime.windows import At, CallPosition
 
@@ -62,7 +63,7 @@ def microbatch_place(step: int, number: int, before: At | None) -> At:
 
 
 def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Any]:
-    return [call.fields.get(name, NOT_RECORDED) for name in pattern.fields]
+    return [arrived(call.fields.get(name, NOT_RECORDED)) for name in pattern.fields]
 
 
 def _hashable(value: Any) -> Hashable:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from tspec.runtime.transfers import Transfer
 from tspec.values import Context as Context
 from tspec.values import Datum
 from tspec.values import Location as Location
@@ -133,6 +134,10 @@ class StateSource(Protocol):
     @property
     def joined(self) -> bool:
         """This rank has no more batches; it only answers the collectives of the other ranks (`Join`)."""
+
+    @property
+    def transfer(self) -> Transfer | None:
+        """The latest copy of values from a device that has not arrived; None if all have."""
 
     @property
     def past(self) -> Past | None:

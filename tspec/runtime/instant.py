@@ -13,6 +13,7 @@ from tspec.runtime.edges import Context, Missing, Ref, StateSource
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_more, read_samples
 from tspec.runtime.tensors import TensorSample, column_of, handles
+from tspec.runtime.transfers import NumberInTransfer, arrived
 from tspec.runtime.values import ABSENT, NOT_RECORDED, equal, is_number
 from tspec.values import STEP_OF_RUN, Datum, step_of_run
 
@@ -180,7 +181,7 @@ class StateInstant:
                 if kind in PASSING:
                     self.born_between(kind, 0, 0)
             for name in ambients:
-                self.ambient(name)
+                self._sampled(name)
         self._kept = ()
 
     def within(self, other: StateInstant) -> None:
@@ -399,6 +400,13 @@ class StateInstant:
 
     def ambient(self, name: str) -> Datum:
         """A context value: `step` and the like, or the latest sample."""
+        value = self._sampled(name)
+        if value.__class__ is NumberInTransfer:
+            value = self._values[name] = arrived(value)
+        return value
+
+    def _sampled(self, name: str) -> Datum:
+        """A context value, read once; it may be in transfer."""
         if name not in self._values:
             self._values[name] = self._ambient(name)
         return self._values[name]

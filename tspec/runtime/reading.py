@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tspec.builtin.features import FEATURES
 from tspec.runtime.edges import Missing, StateSource
 from tspec.runtime.tensors import TensorSample, handles
+from tspec.runtime.transfers import RowInTransfer
 from tspec.values import Datum
 
 if TYPE_CHECKING:
@@ -64,7 +66,9 @@ def read_more(
     old = [seen for value in known.values() for seen in _seen_in(value)]
     rows = read_features(source, new, names) if new else ()
     for seen, row in zip(old, rows, strict=True):
-        seen.features = {**seen.features, **row}
+        in_transfer = RowInTransfer in (seen.features.__class__, row.__class__)
+        both = ChainMap(row, seen.features) if in_transfer else {**seen.features, **row}  # type: ignore[arg-type]
+        seen.features = both
 
 
 def _seen_in(value: Datum) -> Iterator[TensorSample]:

@@ -81,6 +81,10 @@ class RuleRecord:
     """The events whose calls the rule reads within its window."""
     passing: tuple[str, ...] = ()
     """The kinds of transient subjects (batches, messages) that the rule reads."""
+    postponed: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """For a rule that may be decided after its window ended: the kinds of subjects and the context values to sample
+    before.
+    """
 
     @property
     def reads_ends_only(self) -> bool:

@@ -59,6 +59,8 @@ class RuleState:
     """(rank, call) -> its group, for calls that are windows of a rule across ranks."""
     places: list[tuple[int, int]] = field(default_factory=list)
     """The places of the spans that were windows on this rank."""
+    held_before: dict[int, int] = field(default_factory=dict)
+    """Step -> its instances that held, of those that were postponed and decided since the last packet."""
 
     @property
     def is_open(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tspec.diagnostics import with_article
 from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
+from tspec.plan.reads import Frame
 from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.failures import failure
@@ -22,6 +23,7 @@ from tspec.targets.idle import (
     conditions_of,
     conditions_on_place,
     counted_at_hook,
+    guard_on_place,
     may_pass,
     unread_conditions,
     windows_on,
@@ -218,8 +220,8 @@ def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str
         ungrouped, idle = "", idle if ungrouped else ""
     yield f"{indent}w{number} = tracker.{method}(e, {number}, {pattern})"
     flags = [name for name, code in (("ungrouped", ungrouped), ("idle", idle)) if code]
-    for name, code in zip(flags, filter(None, (ungrouped, idle)), strict=True):
-        yield f"{indent}w{number}.{name} = {code}"
+    said = zip(flags, filter(None, (ungrouped, idle)), strict=True)
+    yield from _flagged(f"w{number}", dict(said), indent)
     if opened:
         flags = _flags(one)
     yield from _want(one, now, wants_name(one, "now"), indent, f"w{number}", flags)
@@ -236,9 +238,15 @@ def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
     said = [(name, code) for name, code in (("ungrouped", _ungrouped(one)), ("idle", idle)) if code]
     window = f"o{number} = " if said else ""
     yield f"{INDENT}{window}tracker.open_window(e, {number}, {pattern})"
-    for name, code in said:
-        yield f"{INDENT}o{number}.{name} = {code}"
+    yield from _flagged(f"o{number}", dict(said), INDENT)
     yield from _unless(f"o{number}", [name for name, _ in said], reads, INDENT)
+
+
+def _flagged(window: str, flags: Mapping[str, str], indent: str) -> Iterator[str]:
+    """Lines that set the flags of a window. If it has no group, its condition is not read."""
+    for name, code in flags.items():
+        unless = f"not {window}.ungrouped and " if name == "idle" and "ungrouped" in flags else ""
+        yield f"{indent}{window}.{name} = {unless}{code}"
 
 
 def _reads_start(one: RulePlan, now: str) -> Iterator[str]:
@@ -279,6 +287,9 @@ def _is_idle(plan: Plan, one: RulePlan) -> str:
     if one.guard is None:
         return ""
     idle = f"{_guard(plan, one)} is False"
+    place = guard_on_place(one)
+    if place is not None:  # the rest may wait for a device
+        idle = f"({_guard_code(plan, one, place)} is False or {idle})"
     return f"tracker.rules[{one.number}].begun and {idle}" if one.history else idle
 
 
@@ -296,11 +307,8 @@ def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
     yield f"# {comment_of(one.rule)}"
     yield f"w{number} = {window}"
     ungrouped = "" if one.reads.reads_start else _ungrouped(one)
-    lines = [
-        f"w{number}.{name} = {code}"
-        for name, code in (("ungrouped", ungrouped), ("idle", _is_idle(plan, one)))
-        if code
-    ]
+    flags = {"ungrouped": ungrouped, "idle": _is_idle(plan, one)}
+    lines = [*_flagged(f"w{number}", {name: code for name, code in flags.items() if code}, "")]
     columns = wants_name(one, "now")
     lines += _want(one, now, columns, "", f"w{number}", _flags(one))
     if lines:
@@ -324,8 +332,12 @@ def _want(
 def _guard(plan: Plan, one: RulePlan) -> str:
     """Python for the part of a condition that reads context and the call alone."""
     assert one.guard is not None
+    return _guard_code(plan, one, one.guard)
+
+
+def _guard_code(plan: Plan, one: RulePlan, guard: r.Expr) -> str:
     own = {c.variable: "e.call" for c in one.rule.subjects if is_windows_call(c, one.rule)}
-    return Scalars(plan, one, own, window="e").code(one.guard, "e.now")
+    return Scalars(plan, one, own, window="e").code(guard, "e.now")
 
 
 def _shared(plan: Plan, rules: list[RulePlan], lines: list[str]) -> Iterator[str]:
@@ -404,9 +416,15 @@ def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
 
 def _kept(one: RulePlan) -> str:
     """Kinds and context that `old` will read, as arguments; empty if there are none."""
-    kinds = tuple(sorted({kind for frame, kind in one.reads.kinds if frame == "was"}))
-    ambients = tuple(sorted({name for frame, name in one.reads.ambients if frame == "was"}))
+    kinds, ambients = _context(one, "was")
     return f"{literal(kinds)}, {literal(ambients)}" if kinds or ambients else ""
+
+
+def _context(one: RulePlan, frame: Frame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kinds of subjects and the context values that a rule reads at one of its instants, besides columns."""
+    kinds = {kind for when, kind in one.reads.kinds if when == frame}
+    ambients = {name for when, name in one.reads.ambients if when == frame}
+    return tuple(sorted(kinds)), tuple(sorted(ambients))
 
 
 def declared(plan: Plan, one: RulePlan, text: str) -> str:
@@ -438,6 +456,7 @@ def declared(plan: Plan, one: RulePlan, text: str) -> str:
         "over": settled_over(plan, one),
         "counts": tuple(sorted({event for one in counted(rule) for event in one.events})),
         "passing": tuple(sorted({kind for _, kind in one.reads.kinds if kind in PASSING})),
+        "postponed": _context(one, "now") if one.postponable else None,
     }
     said = {
         name: value for name, value in tail.items() if value or (name == "over" and value == ())

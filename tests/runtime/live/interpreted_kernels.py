@@ -24,7 +24,7 @@ def draw(dtype: torch.dtype) -> list[torch.Tensor]:
 def test_features_are_those_of_torch(dtype: torch.dtype) -> None:
     tensors = draw(dtype)
     names = tuple(sorted(reads.READ))
-    columns = reads.read(tensors, names)
+    columns = reads.read(tensors, names).read()
     for place, row in enumerate(features(tensors, names)):
         for name, value in row.items():
             found = columns[name][place]
@@ -41,7 +41,7 @@ def test_elements_that_are_not_finite(value: float) -> None:
     tensor = torch.arange(3000.0)
     tensor[2000] = value
     names = ("norm", "finite", "min", "max", "absmax", "nans", "zeros")
-    columns = reads.read([tensor, torch.ones(3)], names)
+    columns = reads.read([tensor, torch.ones(3)], names).read()
     [row, _] = features([tensor, torch.ones(3)], names)
     assert [str(columns[name][0]) for name in names] == [str(row[name]) for name in names]
     assert columns["finite"] == [False, True]
@@ -51,6 +51,6 @@ def test_tensors_of_several_dtypes_are_read_together() -> None:
     tensors = [
         tensor for dtype in (torch.float32, torch.int64, torch.bfloat16) for tensor in draw(dtype)
     ]
-    together = reads.read(tensors, ("digest", "zeros"))
+    together = reads.read(tensors, ("digest", "zeros")).read()
     assert together["digest"] == digest.digests(tensors).tolist()
     assert together["zeros"] == [row["zeros"] for row in features(tensors, ("zeros",))]

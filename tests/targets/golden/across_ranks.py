@@ -200,7 +200,7 @@ def end_2_optimizer_step(tracker, call, source):
     if tracker.is_due(e, 0, P0):
         w0 = tracker.close_window(e, 0, P0)
         w0.ungrouped = not tracker.has_group(e, 0, ('dp',))
-        w0.idle = greater(e.now.ambient('step'), 20) is False
+        w0.idle = not w0.ungrouped and greater(e.now.ambient('step'), 20) is False
         if not (w0.ungrouped or w0.idle):
             if e.now.subjects('parameter'):
                 e.now.want(R0_NOW)

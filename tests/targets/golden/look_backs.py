@@ -198,6 +198,7 @@ RULES = (
         responses=(ActionRecord(action='warn'),),
         claim='expected distinct(digest(c.tensors), over: 1 epoch)',
         history=True,
+        postponed=((), ()),
     ),
     RuleRecord(
         number=3,

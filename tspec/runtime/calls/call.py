@@ -18,6 +18,7 @@ from tspec.runtime.edges import (
 )
 from tspec.runtime.reading import read_samples
 from tspec.runtime.tensors import PLAIN, TensorSample, handles, replaced
+from tspec.runtime.transfers import NumberInTransfer, arrived
 from tspec.runtime.values import NOT_RECORDED
 
 _SETTLED = Context()
@@ -74,6 +75,10 @@ class SettledFields:
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_READ_LATER = (DeferredField, NumberInTransfer)
+"""Classes of values that are read when a rule asks for them."""
+_AS_GIVEN: frozenset[type] = frozenset((UnresolvedRef, NumberInTransfer))
+"""Classes of values without features that are looked up when a rule asks for them."""
 
 
 class CallRecord:
@@ -148,7 +153,7 @@ class CallRecord:
 
     def recorded(self, names: Iterable[str]) -> dict[str, Any]:
         """The values of some fields, where they are known."""
-        found = {name: self.values.get(name, NOT_RECORDED) for name in names}
+        found = {name: arrived(self.values.get(name, NOT_RECORDED)) for name in names}
         return {name: value for name, value in found.items() if value is not NOT_RECORDED}
 
     @classmethod
@@ -172,7 +177,7 @@ class CallRecord:
     def get(self, name: str) -> Any:
         """A field: not recorded where it is not known yet."""
         value = self.values.get(name, NOT_RECORDED)
-        if value.__class__ is DeferredField:
+        if isinstance(value, _READ_LATER):
             value = self.values[name] = value.read()
         elif value.__class__ is UnresolvedRef:
             value = _named(value, self.values, name)
@@ -181,7 +186,9 @@ class CallRecord:
     def given_field(self, name: str) -> Any:
         """A field as it was when the call began."""
         value = self.given.get(name, NOT_RECORDED)
-        if value.__class__ is UnresolvedRef:
+        if value.__class__ is NumberInTransfer:
+            value = self.given[name] = value.read()
+        elif value.__class__ is UnresolvedRef:
             value = _named(value, self.given, name)
         return value
 
@@ -200,7 +207,7 @@ def _named(value: UnresolvedRef, values: dict[str, Any], name: str) -> Any:
 
 
 def _taken(value: Any, features: tuple[str, ...], source: StateSource, deferred: bool) -> Any:
-    if isinstance(value, PLAIN) or value.__class__ is UnresolvedRef:
+    if isinstance(value, PLAIN) or value.__class__ in _AS_GIVEN:
         return value
     return (
         DeferredField(value, features, source)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tspec.runtime.edges import Missing
+from tspec.runtime.live.cuda.transfer import in_transfer
 
 
 class AmbientValues:
@@ -40,8 +41,12 @@ class AmbientValues:
         if self._loss is not None:
             loss, self._loss = self._loss, None
             held = loss.numel() and not loss.is_meta
-            self._value = float(loss.sum()) if held else Missing.NOT_RECORDED
+            self._value = in_transfer(loss.sum(), _number_of) if held else Missing.NOT_RECORDED
         return self._value
+
+
+def _number_of(loss: torch.Tensor) -> float:
+    return float(loss)
 
 
 def autocast_device() -> str | None:

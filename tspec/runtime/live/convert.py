@@ -225,10 +225,14 @@ def _number(make: Callable[[Any], Datum]) -> Callable[[object], Datum]:
 
 def one_number(tensor: torch.Tensor) -> bool | int | float | complex | Missing:
     """The only element of a tensor; not recorded where there is not one, or it cannot be read."""
-    if tensor.is_quantized:
-        tensor = tensor.dequantize()
-    local = local_part(tensor)
-    return Missing.NOT_RECORDED if local is None or local.numel() != 1 else local.item()
+    one = only_element(tensor)
+    return Missing.NOT_RECORDED if one is None else one.item()
+
+
+def only_element(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The local part of a tensor, if it has one element and can be read."""
+    local = local_part(tensor.dequantize() if tensor.is_quantized else tensor)
+    return None if local is None or local.numel() != 1 else local
 
 
 def _text(value: object) -> Datum:
@@ -302,10 +306,15 @@ def _scalar(value: object, depth: int) -> Datum:
     return Missing.NOT_RECORDED
 
 
-_SIMPLE: Mapping[str, Callable[[object], Datum]] = {
+NUMBERS: Mapping[str, Callable[[object], Datum]] = {
     "bool": _number(bool),
     "int": _number(int),
     "float": _number(float),
+}
+"""The types of numbers."""
+
+_SIMPLE: Mapping[str, Callable[[object], Datum]] = {
+    **NUMBERS,
     "string": _text,
     "dtype": _text,
     "device": _text,

@@ -21,6 +21,7 @@ from tspec.runtime.edges import Missing
 from tspec.runtime.live.cuda import reads
 from tspec.runtime.live.digest import digests
 from tspec.runtime.live.placed import ORDINARY, is_partial, local
+from tspec.runtime.transfers import RowInTransfer
 from tspec.values import Datum
 
 
@@ -75,15 +76,18 @@ def memory_format(tensor: torch.Tensor) -> str | Missing:
     return "strided"
 
 
-def features(tensors: Sequence[Datum], names: Sequence[str]) -> list[dict[str, Datum]]:
+def features(
+    tensors: Sequence[Datum], names: Sequence[str]
+) -> list[dict[str, Datum] | RowInTransfer]:
     """The features of these names for each tensor. A handle that is Missing gives that value for
-    each name.
+    each name. Those of a tensor on a GPU are in transfer: the process waits where it uses them.
 
     Names such as `per:row` are those of `axis_feature`. Floats are float64, `zeros` counts exact
     zeros, `digest` is a signed 64-bit int. A tensor that cannot be read (on the meta device, or
     lazy) is not recorded.
     """
     found: list[dict[str, Datum]] = []
+    in_transfer: dict[int, RowInTransfer] = {}
     readable: dict[tuple[torch.device, torch.dtype | None], list[tuple[int, torch.Tensor]]] = {}
     wanted, plain = _split(tuple(names))
     if not wanted:
@@ -108,11 +112,18 @@ def features(tensors: Sequence[Datum], names: Sequence[str]) -> list[dict[str, D
                 readable.setdefault(key, []).append((index, part))
         for (_, dtype), group in readable.items():
             held = [part for _, part in group]
-            columns = reads.read(held, wanted) if dtype is None else _columns(held, wanted)
+            if dtype is None:
+                later = reads.read(held, wanted)
+                for place, (index, _) in enumerate(group):
+                    in_transfer[index] = RowInTransfer(found[index], wanted, later, place)
+                continue
+            columns = _columns(held, wanted)
             for name in wanted:
                 for (index, _), value in zip(group, columns[name], strict=True):
                     found[index][name] = value
-    return found
+    if in_transfer:
+        return [in_transfer.get(index, row) for index, row in enumerate(found)]
+    return found  # type: ignore[return-value]
 
 
 _Plain = tuple[tuple[str, Callable[[torch.Tensor], Datum]], ...]

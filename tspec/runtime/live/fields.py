@@ -12,9 +12,10 @@ import torch
 from tspec.builtin.events import OF_THE_RETURN, RETURNED
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.arguments import CallSignature, input_names
-from tspec.runtime.live.convert import Namer, converter, tensors_in
+from tspec.runtime.live.convert import NUMBERS, Namer, converter, only_element, tensors_in
+from tspec.runtime.live.cuda.transfer import in_transfer
 from tspec.runtime.live.evaluate import NameReader, NothingThereError, compiled
-from tspec.runtime.live.watch import EventSpec, FieldSpec
+from tspec.runtime.live.watch import EventSpec, FieldSpec, TypeTree
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "tensors": ("outputs",),
@@ -99,7 +100,7 @@ class FieldReader:
         found = {}
         for each in fields:
             try:
-                found[each.name] = each.convert(each.get(call, namer), namer)
+                found[each.name] = each.value(each.get(call, namer), namer)
             except NothingThereError as why:
                 found[each.name] = self._nothing_there(each, why, faults)
             except Exception as why:  # an object of the user's may raise anything when it is asked
@@ -124,6 +125,7 @@ class _FieldAccess:
 
     __slots__ = (
         "_from_values",
+        "_is_number",
         "_parameters",
         "_path",
         "_slow",
@@ -137,11 +139,20 @@ class _FieldAccess:
         self.name = field.name
         self.convert = converter(field.type)
         self.optional = field.type[0] == "optional"
+        self._is_number = _is_number(field.type)
         self._parameters = parameters
         self._path = path
         self._from_values = self._reading(field, itemgetter)
         self._slow = self._reading(field, lambda name: self._named(name, _names_group(field)))
         self.get: Callable[[_Call, Namer], Any] = self._quick(field) or self._slow
+
+    def value(self, read: Any, namer: Namer) -> Any:
+        """The value of the field's type. A number that a GPU holds is in transfer."""
+        if self._is_number and isinstance(read, torch.Tensor) and read.is_cuda:
+            one = only_element(read)
+            if one is not None:
+                return in_transfer(one, lambda held: self.convert(held, namer))
+        return self.convert(read, namer)
 
     def from_values(self, values: Mapping[str, Any], namer: Namer) -> Any:
         """The field's value, from the values of names."""
@@ -238,6 +249,12 @@ class _FieldAccess:
             raise KeyError(name)
 
         return read
+
+
+def _is_number(kind: TypeTree) -> bool:
+    """True for `bool`, `int` and `float`, and if one of them is optional."""
+    [name, *inner] = kind
+    return name in NUMBERS or (name == "optional" and _is_number(inner[0]))
 
 
 def _names_group(field: FieldSpec) -> bool:

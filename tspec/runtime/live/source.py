@@ -20,7 +20,10 @@ from tspec.runtime.live.state import SubjectRegistry
 from tspec.runtime.live.steps import LoopState, is_empty
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.messages.say import warn
+from tspec.runtime.transfers import RowInTransfer, Transfer
 from tspec.values import STEP_OF_RUN, step_of_run
+
+Row = dict[str, Any] | RowInTransfer
 
 
 class LiveSource:
@@ -48,6 +51,8 @@ class LiveSource:
             STEP_OF_RUN: lambda: step_of_run(self._context.step, self.first_step),
         }
         self._location: Location | None = None
+        self._has_gpu = torch.cuda.is_available()
+        self._transfer: Transfer | None = None
         self._seq = 0
         self._said: set[str] = set()
         self._unread: set[tuple[str, str]] = set()
@@ -120,7 +125,7 @@ class LiveSource:
         with IsolatedWork(PROCESS.quiet):
             return self._features(tensors, names)
 
-    def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    def _features(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[Row]:
         found = self._recorded(tensors, names)
         if "name" in names:
             for row, tensor in zip(found, tensors, strict=True):
@@ -129,7 +134,7 @@ class LiveSource:
                 )
         return found
 
-    def _recorded(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    def _recorded(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[Row]:
         """Features of live tensors; of a snapshot, the features that were recorded in it."""
         if not self.state.messages.seen:
             return self._readable(tensors, names)
@@ -138,10 +143,16 @@ class LiveSource:
         )
         return [t.row(names) if isinstance(t, TensorSnapshot) else next(live) for t in tensors]
 
-    def _readable(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    def _readable(self, tensors: Sequence[Any], names: tuple[str, ...]) -> list[Row]:
         """Features of live tensors. If one tensor cannot be read, the others still are."""
         try:
-            return features(tensors, names)
+            found = features(tensors, names)
+            if self._has_gpu:
+                for row in found:
+                    if isinstance(row, RowInTransfer) and row.transfer is not None:
+                        self._transfer = row.transfer
+                        break
+            return found
         except Exception as fault:
             if len(tensors) > 1:
                 return [self._readable((each,), names)[0] for each in tensors]
@@ -151,6 +162,13 @@ class LiveSource:
                 f"a {kind} cannot be read, and is not recorded: {type(fault).__name__}: {fault}"
             )
             return [dict.fromkeys(names, Missing.NOT_RECORDED)]
+
+    @property
+    def transfer(self) -> Transfer | None:
+        """The latest copy from a GPU that may not have arrived; None if there is none."""
+        if self._transfer is not None and self._transfer.arrived():
+            self._transfer = None
+        return self._transfer
 
     @property
     def past(self) -> Past | None:

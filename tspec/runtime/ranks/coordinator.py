@@ -4,7 +4,7 @@ warn, skip, stop, raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from tspec.builtin.actions import ACTIONS, ENDING, strongest
@@ -186,7 +186,9 @@ class Coordinator:
             groups={r.declared.number: dict(r.groups) for r in across if r.groups},
             off=[r.declared.number for r in across if not r.on],
             failed=failed - self._sent_failures,
-            held=[r.declared.number for r in self.rules if self._held(r)],
+            held={
+                (step, r.declared.number) for r in self.rules for step in self._held(r, closed[0])
+            },
             closed=closed,
             sync=self.sync.mode,
             joined=source.joined,
@@ -198,12 +200,17 @@ class Coordinator:
                 kept.clear()
         return packet
 
-    def _held(self, rule: RuleState) -> bool:
-        """True if an instance of this rank alone held since the last packet."""
+    def _held(self, rule: RuleState, closed: int) -> Iterator[int]:
+        """The steps in which an instance of this rank alone held, of those decided since the last packet."""
         number, count = rule.declared.number, rule.counts["holds"]
         before = self.packets.counted.get(number, 0)
         self.packets.counted[number] = count
-        return count > before and not rule.declared.across
+        if rule.declared.across:
+            return
+        yield from rule.held_before
+        if count > before + sum(rule.held_before.values()):
+            yield closed
+        rule.held_before.clear()
 
     def _decide_jointly(self, number: int, entries: Sequence[PendingInstance], rank: int) -> None:
         """Decide the instances of a rule on every rank alike; one rank tells of each."""

@@ -42,8 +42,8 @@ class Packet:
     """Rules that a fault has switched off on this rank."""
     failed: set[tuple[int, int]]
     """(step, rule) of each violation on this rank alone."""
-    held: list[int]
-    """Rules that held on this rank at least once in the step that closes."""
+    held: set[tuple[int, int]]
+    """(step, rule) of each rule that held on this rank alone at least once in a step."""
     closed: tuple[int, int] = (0, 0)
     """Step and epoch that close here."""
     sync: int = 0
@@ -127,8 +127,8 @@ class GatheredPackets:
             self._epochs[step] = max(epoch, self._epochs.get(step, 0))
             for failing, rule in packet.failed:
                 self.failed.setdefault(failing, set()).add(rule)
-            if packet.held:
-                self.held.setdefault(step, set()).update(packet.held)
+            for holding, rule in packet.held:
+                self.held.setdefault(holding, set()).add(rule)
 
     def lose(self, ranks: Iterable[int]) -> None:
         """These ranks are gone."""

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import torch
 
 from tspec.runtime.live import digest
+from tspec.runtime.live.cuda.transfer import HostCopy
 from tspec.runtime.messages.say import warn
+from tspec.runtime.transfers import ColumnsInTransfer
 from tspec.values import Datum
 
 CHUNK = 1 << 16
@@ -90,7 +92,7 @@ def reads(device: torch.device, dtype: torch.dtype) -> bool:
 def _compiles(device: torch.device) -> bool:
     """True if Triton compiles for the device. It needs a C compiler, which not every machine has."""
     try:
-        read([torch.zeros(2 * digest.SMALL + 2, device=device)], ("digest", "std"))
+        read([torch.zeros(2 * digest.SMALL + 2, device=device)], ("digest", "std")).read()
     except Exception as fault:
         warn(
             "Triton cannot compile here, so tensors on the GPU are read one by one, which takes longer:"
@@ -100,8 +102,8 @@ def _compiles(device: torch.device) -> bool:
     return True
 
 
-def read(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str, Sequence[Datum]]:
-    """Columns of features of tensors on one device, of dtypes in `KINDS`. They come back in one transfer."""
+def read(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> ColumnsInTransfer:
+    """Features of tensors on one device, of dtypes in `KINDS`. They come back in one transfer, which is started here."""
     rest = [name for name in wanted if name != "digest"]
     places = _by_dtype(tensors) if rest else {}
     plain = [_plain(tensor) for tensor in tensors]
@@ -111,18 +113,30 @@ def read(tensors: Sequence[torch.Tensor], wanted: Sequence[str]) -> dict[str, Se
             group = [plain[place] for place in chosen]
             found = statistics(group, dtype, deviations="std" in wanted)
             parts.append(found.view(torch.int64).reshape(-1))
-        held = (torch.cat(parts) if len(parts) > 1 else parts[0]).cpu()
+        copy = HostCopy(torch.cat(parts) if len(parts) > 1 else parts[0])
+    sizes = [tensor.numel() for tensor in tensors]
+    order = [place for chosen in places.values() for place in chosen]
+    return ColumnsInTransfer(copy, lambda: _columns(copy.read(), wanted, sizes, order))
+
+
+def _columns(
+    held: torch.Tensor, wanted: Sequence[str], sizes: Sequence[int], order: Sequence[int]
+) -> dict[str, Sequence[Datum]]:
+    """Columns of features, from what the kernels computed.
+
+    `order` has the places of the tensors in the order of their statistics.
+    """
     columns: dict[str, Sequence[Datum]] = {}
-    if "digest" in wanted:
-        columns["digest"] = held[: len(tensors)].tolist()
-        held = held[len(tensors) :]
-    if rest:
-        rows: list[list[float]] = held.view(torch.float64).view(len(tensors), -1).tolist()
-        order = [place for chosen in places.values() for place in chosen]
-        pairs = dict(zip(order, map(Statistics._make, rows), strict=True))
-        for name in rest:
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        if "digest" in wanted:
+            columns["digest"] = held[: len(sizes)].tolist()
+            held = held[len(sizes) :]
+        rows = held.view(torch.float64).view(len(sizes), -1).tolist() if order else ()
+    pairs = dict(zip(order, map(Statistics._make, rows), strict=True))
+    for name in wanted:
+        if name != "digest":
             feature = FEATURES[name]
-            columns[name] = [feature(pairs[i], t.numel()) for i, t in enumerate(tensors)]
+            columns[name] = [feature(pairs[place], size) for place, size in enumerate(sizes)]
     return columns
 
 
