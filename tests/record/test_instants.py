@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tspec.builtin.events import OTHER, roles_of
 from tspec.record.instants import TENSORS, light_events
 from tspec.record.specs import vocabulary
 from tspec.record.watch import watch_spec
@@ -32,3 +33,28 @@ def test_operators_layers_and_what_another_event_samples_are_light(tmp_path: Pat
     assert {"activation", "operators", "convolution", "image_layer", "sequence_layer"} <= found
     assert {"graph", "loading"} <= found  # `backward` samples what `graph` could
     assert not {"rescale", "either"} & found
+
+
+SAMPLE_ALL = {
+    *("accumulating", "averaging", "derivative", "exchange", "filling", "gradient_sync", "init"),
+    *(
+        "initialise",
+        "join",
+        "load_optimizer",
+        "plateau",
+        "prepared_schedule",
+        "saved_run",
+        "saving",
+    ),
+    *("set_up", "drawn", "entropy", "forking", "generate", "look_up", "pass_layers", "seeding"),
+    *("backward_step", "clear_main_grads", "pass_micro_batches", "pipelined", "schedule.step"),
+    *("read_batch", "token_losses", "train.end", "waiting"),
+}
+"""Shipped events of which the first calls in a step are sampled in full. Each makes recordings cost more, so a new one is a decision."""
+
+
+def test_few_shipped_events_sample_all_state() -> None:
+    spec = watch_spec(vocabulary(sorted(shipped("stdlib").glob("*.tspec"))))
+    without_roles = {event.name for event in spec.events if roles_of(event.name) is OTHER}
+    bare = {name for name in without_roles if name.startswith("torch.")}
+    assert without_roles - bare - light_events(spec) == SAMPLE_ALL

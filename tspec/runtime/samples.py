@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tspec.runtime.edges import StateSource
@@ -92,6 +92,7 @@ class NewSubjects:
     def __init__(self, kinds: tuple[str, ...]) -> None:
         self._kinds = kinds
         self._known: set[tuple[str, str]] = set()
+        self._last: dict[str, Sequence[str]] = {}
 
     def new(self, source: StateSource, closed: tuple[int, int]) -> list[Birth]:
         """The subjects created since the last call, with the step and epoch of each: those known to
@@ -102,7 +103,11 @@ class NewSubjects:
         ever = source.subjects if past is None else past.ever
         found = []
         for kind in self._kinds:
-            for name in ever(kind):
+            names = ever(kind)
+            if names == self._last.get(kind):
+                continue
+            self._last[kind] = names
+            for name in names:
                 if (kind, name) not in self._known:
                     self._known.add((kind, name))
                     found.append((kind, name, *units.get((kind, name), closed)))

@@ -79,8 +79,15 @@ def both(*items: Datum) -> Truth:
 
 
 def either(*items: Datum) -> Truth:
-    """Kleene's or: true wins over missing, missing over false."""
-    return disjunction(items)
+    """Kleene's or: true wins over missing, missing over false. A function among the items is asked in its turn."""
+    reason: Truth = False
+    for item in items:
+        value = item() if item.__class__ is FunctionType else item
+        if value is True:
+            return True
+        if value is not False and reason is False:
+            reason = truth(value)
+    return reason
 
 
 def conjunction(items: Iterable[Datum]) -> Truth:

@@ -346,7 +346,7 @@ def _eager(expr: r.Expr) -> Iterator[r.Expr]:
     """The parts of a claim that are read whatever the others are."""
     yield expr
     for place, part in enumerate(operands(expr)):
-        if not (isinstance(expr, r.And) and waits(part, place)):
+        if not (isinstance(expr, (r.And, r.Or)) and waits(part, place)):
             yield from _eager(part)
 
 

@@ -141,7 +141,7 @@ def _arguments(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
 
 
 def _one_by_one(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
-    """Arguments of `both`; those that read tensors are computed only if none before is false."""
+    """Arguments of `both` and `either`; those that read tensors are computed only if none before decides."""
     codes = [s.code(item, frame) for item in items]
     return ", ".join(
         f"lambda: {code}" if waits(item, place) and "(" in code else code
@@ -150,7 +150,7 @@ def _one_by_one(s: Scalars, items: tuple[r.Expr, ...], frame: str) -> str:
 
 
 def waits(item: r.Expr, place: int) -> bool:
-    """True if an item of an `and` is read only if no earlier item is false."""
+    """True if an item of an `and` or `or` is read only if no earlier item decides it."""
     return place > 0 and _reads_tensors(item)
 
 
@@ -290,7 +290,7 @@ _CODE: Mapping[type, Callable[[Scalars, Any, str], str]] = {
     r.Negate: lambda s, e, frame: f"opposite({s.code(e.value, frame)})",
     r.Not: lambda s, e, frame: f"negation({s.code(e.value, frame)})",
     r.And: lambda s, e, frame: f"both({_one_by_one(s, e.items, frame)})",
-    r.Or: lambda s, e, frame: f"either({_arguments(s, e.items, frame)})",
+    r.Or: lambda s, e, frame: f"either({_one_by_one(s, e.items, frame)})",
     r.Implies: _two("implied"),
     r.Function: _function,
 }

@@ -4,7 +4,7 @@ warn, skip, stop, raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from tspec.builtin.actions import ACTIONS, ENDING, strongest
@@ -27,7 +27,6 @@ from tspec.runtime.ranks.sync import SOON, SyncPolicy
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import NewSubjects
 from tspec.runtime.shards import shards
-from tspec.runtime.state import RuleState
 from tspec.runtime.tracker import WindowTracker
 
 
@@ -186,9 +185,7 @@ class Coordinator:
             groups={r.declared.number: dict(r.groups) for r in across if r.groups},
             off=[r.declared.number for r in across if not r.on],
             failed=failed - self._sent_failures,
-            held={
-                (step, r.declared.number) for r in self.rules for step in self._held(r, closed[0])
-            },
+            held=self._held(closed[0]),
             closed=closed,
             sync=self.sync.mode,
             joined=source.joined,
@@ -200,17 +197,23 @@ class Coordinator:
                 kept.clear()
         return packet
 
-    def _held(self, rule: RuleState, closed: int) -> Iterator[int]:
-        """The steps in which an instance of this rank alone held, of those decided since the last packet."""
-        number, count = rule.declared.number, rule.counts["holds"]
-        before = self.packets.counted.get(number, 0)
-        self.packets.counted[number] = count
-        if rule.declared.across:
-            return
-        yield from rule.held_before
-        if count > before + sum(rule.held_before.values()):
-            yield closed
-        rule.held_before.clear()
+    def _held(self, closed: int) -> set[tuple[int, int]]:
+        """(step, rule) of the rules of this rank alone of which an instance held, of those decided since the last packet."""
+        found: set[tuple[int, int]] = set()
+        counted = self.packets.counted
+        for number, rule in enumerate(self.rules):
+            count = rule.counts["holds"]
+            more = count - counted.get(number, 0)
+            if not more or rule.declared.across:
+                continue
+            counted[number] = count
+            if rule.held_before:
+                found.update((step, number) for step in rule.held_before)
+                more -= sum(rule.held_before.values())
+                rule.held_before.clear()
+            if more:
+                found.add((closed, number))
+        return found
 
     def _decide_jointly(self, number: int, entries: Sequence[PendingInstance], rank: int) -> None:
         """Decide the instances of a rule on every rank alike; one rank tells of each."""

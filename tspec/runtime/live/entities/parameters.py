@@ -214,9 +214,12 @@ class OptimizerStateSubjects:
     def __init__(self, models: ModelRegistry, optimizers: OptimizerSubjects) -> None:
         self._models = models
         self._optimizers = optimizers
+        self._subjects: dict[tuple[str, str], str] = {}
+        """A parameter's name and the key of a state -> the name of the state."""
 
     def things(self) -> Mapping[str, tuple[str, str, torch.Tensor]]:
         found: dict[str, tuple[str, str, torch.Tensor]] = {}
+        known, in_models = self._subjects, self._models.tables.parameter_by_id
         for optimizer in self._optimizers.things().values():
             held = asked(optimizer, "state")
             if not isinstance(held, Mapping):
@@ -224,12 +227,14 @@ class OptimizerStateSubjects:
             for parameter, values in list(held.items()):
                 if not isinstance(parameter, torch.Tensor) or not isinstance(values, Mapping):
                     continue
-                name = self._models.name_of_parameter(parameter)
+                name = in_models.get(id(parameter)) or self._models.name_of_parameter(parameter)
                 if name is None:
                     continue
                 for key, value in values.items():
                     if isinstance(value, torch.Tensor) and value.dim() > 0:
-                        found.setdefault(f"{name}.{key}", (name, str(key), value))
+                        state = (name, str(key))
+                        subject = known.get(state) or known.setdefault(state, ".".join(state))
+                        found.setdefault(subject, (*state, value))
         return found
 
     def name_of(self, thing: Any) -> str | None:
