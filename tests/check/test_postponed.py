@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.check.agreement import disagreement
-from tests.check.jobs import job
+from tests.check.jobs import Shape, job
 from tests.check.steady import steady
 from tests.check.strategies import case, loaded, spec
 from tspec.check import replayed
-from tspec.runtime import tracker
+from tspec.runtime import postponed as postponed_rules
 from tspec.runtime.transfers import ColumnsInTransfer, RowInTransfer
 
 CASES = (
@@ -21,6 +21,11 @@ CASES = (
     *(3991, 4490, 4556, 4771, 5245),
 )
 """Random rules and jobs of one rank in which rules are postponed."""
+OF_CALLS = (
+    "for c in calls(forward)\nexpect finite(c.inputs)",
+    "for c in calls(forward)\nwhen present(c.output)\nexpect norm(c.output) < 3",
+)
+"""The second is postponed too, while the inputs of the first are in transfer."""
 
 
 class SlowDevice:
@@ -56,6 +61,17 @@ class SlowSource(replayed.StreamSource):
         return [RowInTransfer({}, names, late, place) for place in range(len(rows))]
 
 
+def test_results_of_calls_are_sampled_before_their_tensors_are_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replayed, "StreamSource", SlowSource)
+    found = loaded(spec([*OF_CALLS]))
+    assert len(found) == len(OF_CALLS)
+    for seed in range(4):
+        trace = steady(job(Shape(seed, ranks=1, steps=4)))
+        assert not (why := disagreement(found, trace, replayed.check)), why
+
+
 def test_postponed_rules_are_decided_as_the_interpreter_decides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,7 +86,7 @@ def test_postponed_rules_are_decided_as_the_interpreter_decides(
         return counted
 
     monkeypatch.setattr(replayed, "StreamSource", SlowSource)
-    monkeypatch.setattr(tracker, "Postponed", count(tracker.Postponed))
+    monkeypatch.setattr(postponed_rules, "Postponed", count(postponed_rules.Postponed))
     for number in CASES:
         body, shape = case(number)
         before = postponed

@@ -24,9 +24,7 @@ def is_postponable(rule: r.Rule, reads: Reads) -> bool:
         and not any(each.looked_up for each in reads.call_fields)
         and all(frame != "first" and kind not in PASSING for frame, kind in reads.kinds)
         and _reads_elements(reads)
-        and not any(
-            ACTIONS[each.action].acts and not _is_conditional(each) for each in rule.responses
-        )
+        and not any(ACTIONS[each.action].acts and not each.conditional for each in rule.responses)
     )
 
 
@@ -41,7 +39,3 @@ def _reads_elements(reads: Reads) -> bool:
 def _is_made_here(feature: str) -> bool:
     """The feature is computed from the live tensor: per row, cast, of a difference."""
     return "/" in feature or "@" in feature
-
-
-def _is_conditional(response: r.Response) -> bool:
-    return response.consecutive is not None or response.frequent is not None

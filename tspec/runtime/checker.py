@@ -415,7 +415,7 @@ class Checker:
         """The job ends within a step. Another rank may have been stopped, and this one not know it yet."""
         coordinator = self.coordinator
         with suppress(Exception):  # a device that failed gives no values
-            self.tracker.decide_postponed(before=0)
+            self.tracker.postponed.decide(before=0)
         if self._source is not None and coordinator.allgather.connected:
             with suppress(*ACTS):
                 coordinator.take_rounds(self._late_rounds(), self._source)

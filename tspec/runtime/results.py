@@ -81,14 +81,14 @@ class RuleRecord:
     """The events whose calls the rule reads within its window."""
     passing: tuple[str, ...] = ()
     """The kinds of transient subjects (batches, messages) that the rule reads."""
-    postponed: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """For a rule that may be decided after its window ended: the kinds of subjects and the context values to sample
-    before.
+    postponed: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]] | None = None
+    """For a rule that may be decided after its window ended: what is sampled as the window ends. Kinds of subjects,
+    context values, and fields of the window's call.
     """
 
     @property
     def reads_ends_only(self) -> bool:
-        """Its windows are runs, of which it reads the state at the begin and at the end alone."""
+        """Its windows are runs, and it reads state at their begin and end only."""
         return self.span == "run" and not (self.counts or self.passing)
 
     def is_due(self, context: Context) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from tspec.runtime.call_places import CallPlaces, microbatch_place
 from tspec.runtime.calls.call import CallRecord, Kept, Pattern, ancestors
@@ -13,23 +13,14 @@ from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.generated import Edge, GeneratedModule, OpenSpan
 from tspec.runtime.instant import StateInstant, Structure
 from tspec.runtime.joint import Choices
-from tspec.runtime.results import InstanceResult, RuleRecord, step_of
+from tspec.runtime.postponed import PostponedRules
+from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.state import RuleState
-from tspec.runtime.transfers import Transfer
 from tspec.runtime.windows import RuleWindow
 
 Evaluation = Callable[[RuleState, RuleWindow], None]
 """The generated function of a rule."""
-
-
-class Postponed(NamedTuple):
-    """A rule that waits for values from a device, and a window of it that has ended."""
-
-    number: int
-    window: RuleWindow
-    transfer: Transfer | None
-    """The latest copy of what the rule reads; None if all have arrived, and the rule waits for its turn."""
 
 
 class WindowTracker:
@@ -81,10 +72,9 @@ class WindowTracker:
         """Event -> a context, and whether no rule looks at the event's calls in it."""
         self._pass: tuple[int, StateInstant] | None = None
         """The outermost forward call that runs, and an instant in it."""
-        self._postponed: list[Postponed] = []
-        """Rules that wait for values from a device, in the order in which their windows ended."""
-        self._waiting: set[int] = set()
-        """Their numbers."""
+        self.postponed = PostponedRules(
+            self.rules, lambda number, window: evaluate(program.functions[number], number, window)
+        )
 
     def instant(self, source: StateSource, context: Context) -> StateInstant:
         """The current instant. The structure of models is read once in a step, and at every instant
@@ -139,8 +129,8 @@ class WindowTracker:
             self.start(source)
         if span == "microbatch":
             self._microbatches += 1
-        if span == "step" and self._postponed:
-            self.decide_postponed(before=index - 1)
+        if span == "step":
+            self.postponed.decide(before=index - 1)
         if source.seq != self._bounded:
             self.closing, self._bounded = self.last, source.seq
         edge = Edge(self._closing(source, self.closing))
@@ -154,7 +144,7 @@ class WindowTracker:
         """The run ended normally: all spans close."""
         if not self.started:
             self.start(source)
-        self.decide_postponed()
+        self.postponed.decide()
         for span in ("microbatch", "step", "epoch", "run"):
             if span in self.program.spans:
                 edge = Edge(self._closing(source, self.last))
@@ -165,7 +155,7 @@ class WindowTracker:
 
     def cut(self, source: StateSource) -> None:
         """The recording ends here: cut off the open windows."""
-        self.decide_postponed()
+        self.postponed.decide()
         now = self.instant(source, source.context)
         for edge in self._edges.values():
             event = "" if edge.call is None else edge.call.event
@@ -513,48 +503,12 @@ class WindowTracker:
 
     def run(self, function: Evaluation, number: int, window: RuleWindow) -> None:
         """Evaluate a rule on a window, now or when its values have arrived from a device."""
-        kept = self.rules[number].declared.postponed
-        if kept is not None and self._is_postponed(number, window, kept):
+        rule = self.rules[number]
+        if rule.declared.postponed is not None and self.postponed.take(number, window):
             return
         self._evaluate(function, number, window)
-        rule = self.rules[number]
         if rule.declared.once and rule.on:
             rule.settles(window)
-
-    def _is_postponed(
-        self, number: int, window: RuleWindow, kept: tuple[Sequence[str], Sequence[str]]
-    ) -> bool:
-        """Postpone a rule, if values are in transfer on the job's only rank: sample what it reads besides."""
-        now = window.now
-        if now.source.world > 1:
-            return False
-        transfer = now.source.transfer
-        if number not in self._waiting and (transfer is None or window.idle or window.cut):
-            return False
-        now.keep(*kept)
-        now.hold()
-        self._postponed.append(Postponed(number, window, now.source.transfer))
-        self._waiting.add(number)
-        return True
-
-    def decide_postponed(self, before: float = math.inf) -> None:
-        """Evaluate the postponed rules whose values have arrived, and wait for those of steps before one."""
-        postponed, self._postponed = self._postponed, []
-        self._waiting.clear()
-        for each in postponed:
-            number, step = each.number, step_of(each.window)
-            late = each.transfer is not None and not each.transfer.arrived()
-            if step >= before and (late or number in self._waiting):
-                self._postponed.append(each)
-                self._waiting.add(number)
-                continue
-            rule = self.rules[number]
-            if rule.on:
-                held = rule.counts["holds"]
-                self._evaluate(self.program.functions[number], number, each.window)
-                if rule.counts["holds"] > held:
-                    more = rule.counts["holds"] - held
-                    rule.held_before[step] = rule.held_before.get(step, 0) + more
 
     def _forget(self, source: StateSource) -> None:
         """A step begins: drop the values that no open window can read."""

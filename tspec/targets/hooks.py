@@ -427,6 +427,12 @@ def _context(one: RulePlan, frame: Frame) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(sorted(kinds)), tuple(sorted(ambients))
 
 
+def _postponed(one: RulePlan) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """What is sampled of a rule that is postponed, besides columns."""
+    fields = tuple(sorted({each.name for each in one.reads.call_fields}))
+    return *_context(one, "now"), fields
+
+
 def declared(plan: Plan, one: RulePlan, text: str) -> str:
     """The record of a rule in generated code, as a call."""
     rule, window = one.rule, one.rule.window
@@ -456,7 +462,7 @@ def declared(plan: Plan, one: RulePlan, text: str) -> str:
         "over": settled_over(plan, one),
         "counts": tuple(sorted({event for one in counted(rule) for event in one.events})),
         "passing": tuple(sorted({kind for _, kind in one.reads.kinds if kind in PASSING})),
-        "postponed": _context(one, "now") if one.postponable else None,
+        "postponed": _postponed(one) if one.postponable else None,
     }
     said = {
         name: value for name, value in tail.items() if value or (name == "over" and value == ())

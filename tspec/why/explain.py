@@ -156,7 +156,7 @@ def _state(rule: Rule, alone: Program) -> Iterator[str]:
         yield "what it reads at the start, until the window ends"
     if rule.window.once:
         yield "which subjects were looked at"
-    if any(each.consecutive is not None or each.frequent is not None for each in rule.responses):
+    if any(each.conditional for each in rule.responses):
         yield "how many checks have failed"
 
 

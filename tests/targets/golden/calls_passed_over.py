@@ -443,7 +443,7 @@ RULES = (
         responses=(ActionRecord(action='warn'),),
         claim='expected zeros(c.output) < numel(c.output)',
         when=True,
-        postponed=((), ('phase', 'step')),
+        postponed=((), ('phase', 'step'), ('output',)),
     ),
 )
 FUNCTIONS = (

@@ -165,7 +165,7 @@ RULES = (
         responses=(ActionRecord(action='warn'), ActionRecord(action='stop', consecutive=3),),
         claim='expected changed(p.data) and finite(p.data)',
         when=True,
-        postponed=(('parameter',), ()),
+        postponed=(('parameter',), (), ()),
     ),
     RuleRecord(
         number=1,

@@ -159,7 +159,7 @@ RULES = (
         responses=(ActionRecord(action='warn'),),
         claim='expected zeros(p.grad) / numel(p.grad) < 90%',
         when=True,
-        postponed=(('parameter',), ()),
+        postponed=(('parameter',), (), ()),
     ),
 )
 FUNCTIONS = (

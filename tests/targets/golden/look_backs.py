@@ -198,7 +198,7 @@ RULES = (
         responses=(ActionRecord(action='warn'),),
         claim='expected distinct(digest(c.tensors), over: 1 epoch)',
         history=True,
-        postponed=((), ()),
+        postponed=((), (), ('tensors',)),
     ),
     RuleRecord(
         number=3,

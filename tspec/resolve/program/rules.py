@@ -155,6 +155,11 @@ class Response:
     frequent: int | None = None
     among: Duration | None = None
 
+    @property
+    def conditional(self) -> bool:
+        """True if the action is due only after several failing checks."""
+        return self.consecutive is not None or self.frequent is not None
+
     def due_whenever(self, other: Response) -> bool:
         """True if the response is due at least whenever `other` is."""
         if self.consecutive is not None:

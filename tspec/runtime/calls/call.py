@@ -144,6 +144,13 @@ class CallRecord:
                     found[name], features, source, self.unread or not looked_up
                 )
 
+    def sample(self, names: Iterable[str]) -> None:
+        """Read now the fields that a postponed rule will ask for."""
+        for name in names:
+            value = self.values.get(name)
+            if isinstance(value, DeferredField):
+                self.values[name] = value.read()
+
     def leave(self) -> None:
         """All rules have been evaluated: drop values that no rule read, with their tensors."""
         self.call = None

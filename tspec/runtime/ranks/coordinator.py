@@ -198,7 +198,7 @@ class Coordinator:
         return packet
 
     def _held(self, closed: int) -> set[tuple[int, int]]:
-        """(step, rule) of the rules of this rank alone of which an instance held, of those decided since the last packet."""
+        """(step, rule) of each rule without `across` that held. Instances decided since the last packet count."""
         found: set[tuple[int, int]] = set()
         counted = self.packets.counted
         for number, rule in enumerate(self.rules):
