@@ -6,6 +6,7 @@ import tempfile
 import lightning
 import torch
 import torchmetrics
+from lightning.pytorch.callbacks import ModelCheckpoint
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -70,6 +71,8 @@ def main(seed: int, epochs: int, manual: bool, bug: str | None) -> None:
     train = DataLoader(TensorDataset(x[:1200], y[:1200]), 40, shuffle=True)
     held_out = DataLoader(TensorDataset(x[1200:1600], y[1200:1600]), 40)
     with tempfile.TemporaryDirectory() as folder:
+        better = "min" if bug == "keeps-the-worst" else "max"
+        best = ModelCheckpoint(folder, monitor="accuracy", mode=better)
         trainer = lightning.Trainer(
             accelerator="cpu",
             devices=1,
@@ -78,6 +81,7 @@ def main(seed: int, epochs: int, manual: bool, bug: str | None) -> None:
             val_check_interval=0.5,
             accumulate_grad_batches=1 if manual else 2,
             gradient_clip_val=None if manual or bug == "clips-late" else 1.0,
+            callbacks=[best],
             enable_progress_bar=False,
             enable_model_summary=False,
             logger=False,

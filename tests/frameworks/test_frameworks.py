@@ -62,6 +62,7 @@ MISTAKES = (
     Case("lit", "no-eval", "dropout_is_off_in_evaluation"),
     Case("lit", "clips-late", "clipping_comes_before_the_update"),
     Case("lit", "head-left-out", "optimizers_hold_all_trainable_parameters"),
+    Case("lit", "keeps-the-worst", "metrics_get_better_as_their_mode_says"),
     Case("lit --manual", "no-zero-grad", "gradients_are_cleared"),
     Case("lit_gan", "no-zero-grad", "updates_use_each_gradient_once"),
 )

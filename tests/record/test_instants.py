@@ -41,6 +41,7 @@ SAMPLE_ALL = {
         "initialise",
         "join",
         "load_optimizer",
+        "compare_metric",
         "plateau",
         "prepared_schedule",
         "saved_run",
