@@ -38,6 +38,10 @@ def main(seed: int, epochs: int, bug: str | None) -> None:
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * 15)
     train, held_out = loaders(40)
     bare = optimizer
+    if bug == "loads-early":
+        with tempfile.TemporaryDirectory() as folder:
+            accelerator.save_state(folder)
+            accelerator.load_state(folder)
     model, optimizer, train, held_out, schedule = accelerator.prepare(
         model, optimizer, train, held_out, schedule
     )

@@ -21,6 +21,7 @@ PACKAGES = {
 }
 SOUND = (
     "trainer",
+    "trainer --own-loss",
     "accelerated",
     "accelerated --processes 2",
     "lit",
@@ -49,6 +50,9 @@ MISTAKES = (
     Case("trainer", "short-stream", "training_takes_all_its_steps"),
     Case("trainer", "stale-optimizer", "optimizers_hold_all_trainable_parameters"),
     Case("trainer", "stale-schedule", "schedules_belong_to_an_optimizer_that_updates"),
+    Case("trainer", "own-average", "trainers_average_over_all_micro_batches"),
+    Case("trainer", "own-number", "trainers_average_over_all_micro_batches"),
+    Case("accelerated", "loads-early", "states_are_loaded_after_prepare"),
     Case("accelerated", "no-eval", "dropout_is_off_in_evaluation"),
     Case("accelerated", "no-zero-grad", "gradients_are_cleared"),
     Case("accelerated", "not-prepared", "prepared_optimizers_accumulate"),

@@ -34,6 +34,34 @@ class WithoutEval(Trainer):
         return {"eval_loss": torch.stack(losses).mean().item()}
 
 
+class Own(Trainer):
+    """A loss of its own."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        outputs = model(input_ids=inputs["input_ids"])
+        logits, labels = outputs.logits[:, :-1].flatten(0, 1), inputs["labels"][:, 1:].flatten()
+        loss = self.averaged(logits, labels, num_items_in_batch)
+        return (loss, outputs) if return_outputs else loss
+
+    def averaged(self, logits, labels, number):
+        number = len(labels) if number is None else number
+        return torch.nn.functional.cross_entropy(logits, labels, reduction="sum") / number
+
+
+class OwnAverage(Own):
+    """Bug: each micro-batch is averaged by itself."""
+
+    def averaged(self, logits, labels, number):
+        return torch.nn.functional.cross_entropy(logits, labels)
+
+
+class OwnNumber(Own):
+    """Bug: the same, with a sum."""
+
+    def averaged(self, logits, labels, number):
+        return super().averaged(logits, labels, None)
+
+
 class KeepsGradients(GPT2LMHeadModel):
     """Bug: a `zero_grad` of its own, which the Trainer calls after each update."""
 
@@ -72,7 +100,7 @@ class Streamed(torch.utils.data.IterableDataset):
         return (self.samples[i] for i in range(len(self.samples)) if i % 4)
 
 
-def main(seed: int, steps: int, bug: str | None) -> None:
+def main(seed: int, steps: int, own_loss: bool, bug: str | None) -> None:
     torch.manual_seed(seed)
     config = GPT2Config(vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=2)
     model = (KeepsGradients if bug == "keeps-gradients" else GPT2LMHeadModel)(config)
@@ -80,6 +108,8 @@ def main(seed: int, steps: int, bug: str | None) -> None:
         "no-eval": WithoutEval,
         "saves-trained": SavesTrained,
         "divides-twice": DividesTwice,
+        "own-average": OwnAverage,
+        "own-number": OwnNumber,
     }
     optimizers = (None, None)
     if bug in ("stale-optimizer", "stale-schedule"):
@@ -107,7 +137,7 @@ def main(seed: int, steps: int, bug: str | None) -> None:
             disable_tqdm=True,
             seed=seed,
         )
-        trainer = trainers.get(bug, Trainer)(
+        trainer = trainers.get(bug, Own if own_loss else Trainer)(
             model,
             arguments,
             train_dataset=Streamed(samples) if bug == "short-stream" else samples,
@@ -122,5 +152,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=48)
+    parser.add_argument("--own-loss", action="store_true")
     parser.add_argument("--bug")
     main(**vars(parser.parse_args()))

@@ -122,6 +122,37 @@ class AttentionDoesNotSeePadding(Loop):
         return self.model["last"](states[:, 0])
 
 
+class AnswersToPaddingHaveNoLabels(Loop):
+    """Pixels of digits as texts of several lengths, which are sorted for a recurrent layer. Each
+    pixel that is bright is tagged.
+    """
+
+    def build(self):
+        return nn.ModuleDict(
+            {
+                "table": nn.Embedding(18, 16, padding_idx=0),
+                "layer": nn.LSTM(16, 16, batch_first=True),
+                "last": nn.Linear(16, 2),
+            }
+        )
+
+    def forward(self, images):
+        pixels = (16 * images[:, 20:44]).long() + 1
+        lengths = torch.arange(len(images)) * 7 % 12 + 12
+        is_padding = torch.arange(24) >= lengths[:, None]
+        tokens = pixels.masked_fill(is_padding, 0)
+        self.tags = (tokens > 8).long().masked_fill(is_padding, -100)
+        lengths, order = lengths.sort(descending=True)
+        states = self.model["table"](tokens[order])
+        packed = nn.utils.rnn.pack_padded_sequence(states, lengths, batch_first=True)
+        states, _ = self.model["layer"](packed)
+        states, _ = nn.utils.rnn.pad_packed_sequence(states, True, total_length=24)
+        return self.model["last"](states[order if self.faulty else order.argsort()])
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output.flatten(0, 1), self.tags.flatten())
+
+
 class ClippingLimitsAllGradients(Advised):
     def before_update(self):
         clipped = self.model[-1] if self.faulty else self.model

@@ -8,6 +8,7 @@ from tspec.runtime.live.losses.labels import (
     averages_all_places,
     counted_kinds,
     right_logits_alike,
+    scored_padding,
 )
 
 IGNORED = -100
@@ -48,6 +49,15 @@ def test_logits_of_the_right_answers() -> None:
     assert right_logits_alike(alike, torch.where(rows == 0, IGNORED, rows), IGNORED) is True
 
 
+def test_masked_logits_do_not_count() -> None:
+    rows = torch.arange(10)
+    logits = torch.randn(10, 10, generator=torch.Generator().manual_seed(0))
+    logits[rows, (rows + 1) % 10] = -1e9
+    assert right_logits_alike(logits, rows, IGNORED) is False
+    logits[rows, rows] = 5.0
+    assert right_logits_alike(logits, rows, IGNORED) is True
+
+
 def test_logits_that_tell_nothing() -> None:
     rows = torch.arange(10)
     assert right_logits_alike(torch.zeros(10, 10), rows, IGNORED) is None
@@ -70,3 +80,31 @@ def test_losses_of_places_that_are_averaged_as_they_are(places: tuple[int, ...])
     assert not averages_all_places(losses.sum() / keep.sum())
     assert not averages_all_places(losses[labels > 0].mean())
     assert not averages_all_places(F.cross_entropy(logits, labels))
+
+
+def padded(rows: int = 10, places: int = 6, classes: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits `[rows, places, classes]`, the same at all padding, and labels that ignore it."""
+    is_padding = torch.arange(places) > torch.arange(rows)[:, None] % places
+    logits = torch.randn(rows, places, classes, generator=torch.Generator().manual_seed(0))
+    logits[is_padding] = torch.arange(float(classes))
+    return logits, torch.zeros(rows, places).long().masked_fill(is_padding, IGNORED)
+
+
+def test_labels_at_the_logits_of_padding() -> None:
+    logits, target = padded()
+    assert scored_padding(logits.flatten(0, 1), target.flatten(), IGNORED) == 0.0
+    swapped = logits.flip(0)
+    found = scored_padding(swapped.flatten(0, 1), target.flatten(), IGNORED)
+    assert found is not None and found > 0.2
+    assert scored_padding(swapped.movedim(2, 1), target, IGNORED) == found
+
+
+def test_logits_of_no_padding() -> None:
+    logits, target = padded()
+    flat, labels = logits.flatten(0, 1), target.flatten()
+    assert scored_padding(flat, labels.clamp(min=0), IGNORED) is None
+    assert scored_padding(torch.randn(60, 5), labels, IGNORED) is None
+    assert scored_padding(torch.zeros(60, 5), labels, IGNORED) is None
+    assert scored_padding(flat.where(flat > 3, torch.nan), labels, IGNORED) is None
+    assert scored_padding(flat, torch.rand(60, 5), IGNORED) is None
+    assert scored_padding(None, labels, IGNORED) is None

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tspec.runtime.live.samples.given import CALLS, DataOfLayers, KnownSamples
+from tspec.runtime.live.samples.given import CALLS, FULL_BATCHES, DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.rows import SAMPLES, RowStore, row_numbers
 
 SAME = torch.tensor([1.0, 2.0]).expand(4, 2)
@@ -60,7 +60,9 @@ def test_samples_of_an_evaluation_that_the_model_was_trained_on() -> None:
         return found
 
     assert evaluated(model, data) is None
-    assert known(model, [data]) is None
+    assert known(model, [data[8:]]) is None
+    assert evaluated(model, data) is None
+    assert known(model, [data[:8]]) is None
     assert evaluated(model, data) == 1.0
     assert evaluated(model, torch.arange(3), half) == 0.5
     assert evaluated(model, torch.randn(16, 3)) == 0.0
@@ -78,10 +80,23 @@ def test_samples_of_any_type_are_compared(dtype: torch.dtype) -> None:
     model = nn.Linear(3, 2)
     known = KnownSamples(lambda module: True).known_samples
     data = torch.arange(32 * 20).view(32, 20).to(dtype)
-    assert known(model, [data]) is None
+    assert known(model, [data[:16]]) is None
+    assert known(model, [data[16:]]) is None
     model.eval()
     with torch.no_grad():
         assert known(model, [data]) == 1.0
+
+
+def test_a_model_that_gets_all_data_in_each_pass_is_left_out() -> None:
+    model = nn.Linear(3, 2)
+    known = KnownSamples(lambda module: True).known_samples
+    data = torch.randn(16, 3)
+    for _ in range(FULL_BATCHES):
+        assert known(model, [data]) is None
+    assert known(model, [torch.randn(16, 3)]) is None
+    model.eval()
+    with torch.no_grad():
+        assert known(model, [data]) is None
 
 
 def test_no_more_samples_are_kept() -> None:

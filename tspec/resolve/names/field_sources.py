@@ -50,6 +50,7 @@ SOURCE_FUNCTIONS = frozenset(
         "blank_labels",
         "counted_kinds",
         "right_logits_alike",
+        "scored_padding",
         "blunt_similarities",
         "sees_later",
         "ends_alike",

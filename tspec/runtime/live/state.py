@@ -63,6 +63,7 @@ from tspec.runtime.live.losses.labels import (
     averages_all_places,
     counted_kinds,
     right_logits_alike,
+    scored_padding,
 )
 from tspec.runtime.live.losses.loose import LooseParameters
 from tspec.runtime.live.losses.masked import weak_masks
@@ -227,6 +228,7 @@ class SubjectRegistry:
             "blank_labels": of_first_with_graph(LOSSES, blank_labels),
             "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),
             "right_logits_alike": of_first_with_graph(LOSSES, right_logits_alike),
+            "scored_padding": of_first_with_graph(LOSSES, scored_padding),
             "made_by": made_by,
             "over_classes": over_classes,
             "over_labels": over_labels,

@@ -20,6 +20,10 @@ LOSSES = 16
 _CLASS_LOSSES = ("NllLoss", "NllLoss2D")
 _LEAST = 8
 """Fewer labels, or logits, may be alike by chance."""
+_CLASSES = 64
+"""The number of classes, spread over all, by which the logits of two places are compared."""
+_MASKED = -9_999
+"""Logits below stand for minus infinity: a mask puts them there."""
 _ALIKE = 1e-4
 """Logits that differ by less than this part of the range of all logits are the same number."""
 
@@ -55,11 +59,36 @@ def right_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
     if logits.shape[1] < _LEAST or int(rows.sum()) < _LEAST:
         return None
     right = logits[rows].gather(1, target[rows, None]).float()
-    finite = logits[logits.isfinite()].float()
+    finite = logits[logits.isfinite() & (logits > _MASKED)].float()
     span = float(finite.max() - finite.min()) if finite.numel() else 0.0
     if span <= 1e-2 or not right.isfinite().all():
         return None
     return float(right.max() - right.min()) <= _ALIKE * span
+
+
+@torch.no_grad()
+def scored_padding(logits: Any, target: Any, ignored: int) -> float | None:
+    """The part of the labels that count whose logits are, to the bit, those of places that are ignored.
+
+    A recurrent layer answers padding with zeros, so all places of padding have the same logits. The
+    logits, `[n, classes]` or `[n, classes, places]`, that occur most often are looked at. None if all
+    places have them, if fewer than 8 labels count, and if fewer than 8 places that are ignored have them.
+    """
+    if type(logits) is not torch.Tensor or type(target) is not torch.Tensor:
+        return None
+    if logits.dim() < 2 or target.dim() != logits.dim() - 1 or target.is_floating_point():
+        return None
+    rows = logits.detach().movedim(1, -1).flatten(0, -2)
+    rows = rows[:, :: -(-rows.shape[1] // _CLASSES)]
+    counts = target.flatten() != ignored
+    number = int(counts.sum())
+    if min(number, len(counts) - number) < _LEAST or not bool(rows.isfinite().all()):
+        return None
+    _, kind, times = rows.unique(dim=0, return_inverse=True, return_counts=True)
+    often = kind == times.argmax()
+    if bool(often.all()) or int((often & ~counts).sum()) < _LEAST:
+        return None
+    return int((often & counts).sum()) / number
 
 
 def averages_all_places(losses: Any) -> bool:

@@ -81,7 +81,7 @@ class TokenHistory:
         after a sequence.
 
         The smallest number over all inputs with the shape of the labels, since the inputs of an
-        encoder may have another padding. None if such an input has no padding row, if there are no
+        encoder may have another padding. A model may have sorted the sequences by their length. None if such an input has no padding row, if there are no
         inputs, and after the first losses. Inputs of a single value, such as the token types of
         BERT, are no text and are left out.
         """
@@ -99,7 +99,7 @@ class TokenHistory:
                     continue
                 return None
             found.extend(
-                int((_around(sequences == padding) & rows).sum())
+                _both(_around(sequences == padding), rows)
                 for sequences, rows, _ in _batch_first(tokens, counts)
             )
         return min(found, default=None)
@@ -218,6 +218,15 @@ def _around(padding: torch.Tensor) -> torch.Tensor:
     before = padding.cumprod(1)
     after = padding.flip(1).cumprod(1).flip(1)
     return (before + after) > 0
+
+
+def _both(padding: torch.Tensor, counts: torch.Tensor) -> int:
+    """The number of padding positions whose labels count, `[batch, length]` each.
+
+    The smaller one of two orders of the rows: as they are, and from the least padding to the most.
+    """
+    by_length = (padding[padding.sum(1).argsort()], counts[counts.sum(1).argsort(descending=True)])
+    return min(int((padding & counts).sum()), int((by_length[0] & by_length[1]).sum()))
 
 
 def _batch_first(

@@ -5,6 +5,7 @@ trained on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -16,6 +17,8 @@ from tspec.runtime.live.samples.rows import RowStore, row_numbers
 
 CALLS = 512
 """The number of inputs that are checked, over all events. Later ones come from the same places."""
+FULL_BATCHES = 4
+"""If so many passes get the same samples, all passes do: the model is trained on all its data at once."""
 
 
 class DataOfLayers:
@@ -41,17 +44,46 @@ class DataOfLayers:
         return differ if differ or bool(part[0].any()) else None
 
 
+@dataclass(slots=True)
+class _Trained:
+    """The samples that a model was trained on."""
+
+    rows: RowStore = field(default_factory=RowStore)
+    first: torch.Tensor | None = None
+    """The samples of its first pass, until another pass has others."""
+    passes: int = 0
+    in_batches: bool = False
+    """Two passes had different samples."""
+
+    @property
+    def is_known(self) -> bool:
+        """Further passes tell nothing more."""
+        return self.rows.is_full and (self.in_batches or self.passes >= FULL_BATCHES)
+
+    def add(self, rows: torch.Tensor) -> None:
+        """The model gets samples, in a pass with a graph."""
+        if not self.in_batches and self.passes < FULL_BATCHES:
+            self.passes += 1
+            self.in_batches = self.first is not None and not torch.equal(self.first, rows)
+            self.first = None if self.in_batches else rows
+        self.rows.add(rows)
+
+
 class KnownSamples:
-    """Remembers the samples that each model was trained on, and counts them in evaluations."""
+    """Remembers the samples that each model was trained on, and counts them in evaluations.
+
+    A model that gets all its data in each pass is left out: a mask may tell which samples of a
+    graph are trained on.
+    """
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
         self._is_root = is_root
-        self._seen: IdentityMap[nn.Module, RowStore] = IdentityMap(RowStore)
+        self._trained: IdentityMap[nn.Module, _Trained] = IdentityMap(_Trained)
 
     def known_samples(self, module: nn.Module, inputs: Sequence[object]) -> float | None:
         """The part of the first `[samples, ...]` input of an evaluation that the model was given in training.
 
-        None of training passes, which are kept, of parts of a model, and where it was not trained on anything yet.
+        None of training passes, which are kept, of parts of a model, and where it was not trained on two different batches yet.
         """
         model = unwrapped(module)
         if not self._is_root(model):
@@ -59,13 +91,13 @@ class KnownSamples:
         learns = torch.is_grad_enabled()
         if learns is not trains(model):
             return None
-        known = self._seen.of(model)
-        if known.is_full if learns else not len(known):
+        trained = self._trained.of(model)
+        if trained.is_known if learns else not trained.in_batches:
             return None
         rows = row_numbers(inputs)
         if rows is None:
             return None
         if not learns:
-            return float(known.known(rows).double().mean())
-        known.add(rows)
+            return float(trained.rows.known(rows).double().mean())
+        trained.add(rows)
         return None
