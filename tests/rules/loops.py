@@ -1907,6 +1907,26 @@ class ResumedOptimizersHaveTheirState(Loop):
         self.schedule.step()
 
 
+class ResumedSchedulesGoOn(Loop):
+    def prepared(self):
+        """Goes on where another run of thirty steps ended."""
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 300)
+        state = self.optimizer.state_dict()
+        for index, parameter in enumerate(self.model.parameters()):
+            moments = {
+                "exp_avg": parameter.detach() * 1e-3,
+                "exp_avg_sq": parameter.detach() ** 2,
+            }
+            state["state"][index] = {"step": torch.tensor(30.0)} | moments
+        self.optimizer.load_state_dict(state)
+        if not self.faulty:
+            saved = self.schedule.state_dict() | {"last_epoch": 30, "_step_count": 31}
+            self.schedule.load_state_dict(saved)
+
+    def after_update(self):
+        self.schedule.step()
+
+
 class ResumedMomentumGoesOn(Loop):
     def make_optimizer(self):
         return torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)

@@ -540,6 +540,13 @@ class ImagesKeepTheirSize(ImagesHaveTheSizeOfTheModel):
         return self.faulty and not self.model.training
 
 
+class DivergencesAreSummedOverClasses(Advised):
+    def loss(self, output, labels):
+        smooth = 0.9 * F.one_hot(labels, 10).float() + 0.01
+        reduction = "mean" if self.faulty else "batchmean"
+        return F.kl_div(output.log_softmax(1), smooth, reduction=reduction)
+
+
 class InputsHaveOneBatchLength(Advised):
     """Two pictures become one sample."""
 

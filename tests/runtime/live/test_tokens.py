@@ -84,8 +84,10 @@ def test_targets_that_are_seen_at_their_own_place() -> None:
     history = TokenHistory()
     assert history.visible_targets(TEXT, -100) is None
     history.given(TEXT)
-    masked = (torch.arange(20) % 4 == 0).expand(4, -1)
-    assert history.visible_targets(TEXT, -100) == 1.0
+    masked, at_end = torch.arange(20) % 4 == 0, torch.arange(20) > 16
+    assert history.visible_targets(TEXT, -100) is None
+    assert history.visible_targets(TEXT.masked_fill(at_end, -100), -100) is None
+    assert history.visible_targets(TEXT.masked_fill(masked, -100), -100) == 1.0
     history.clear()
     history.given(TEXT.masked_fill(masked, 50))
     assert history.visible_targets(TEXT, -100) == 0.75

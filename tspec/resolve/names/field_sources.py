@@ -107,6 +107,7 @@ SOURCE_FUNCTIONS = frozenset(
         "reused",
         "scaled",
         "steps_left",
+        "resumed_updates",
         "idle_part",
         "steps_made",
         "count",

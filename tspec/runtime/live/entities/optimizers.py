@@ -156,6 +156,16 @@ class OptimizerSubjects:
         self.numbered.revive(optimizer)
         self.name_parameters(optimizer)
 
+    def resumed_updates(self, scheduler: Any) -> int | None:
+        """How many updates the state of a schedule's optimizer counts that were not made in this run.
+
+        None if the schedule has made a step, and for optimizers that are not known.
+        """
+        optimizer = asked(scheduler, "optimizer")
+        if scalar(asked(scheduler, "last_epoch")) != 0 or not self.numbered.knows(optimizer):
+            return None
+        return max(steps_made(optimizer) - self._updates[self.numbered.number(optimizer)], 0)
+
     def made(self) -> int:
         """The number of updates of all optimizers that exist."""
         return self._updates.total()

@@ -84,7 +84,7 @@ def scored_padding(logits: Any, target: Any, ignored: int) -> float | None:
     number = int(counts.sum())
     if min(number, len(counts) - number) < _LEAST or not bool(rows.isfinite().all()):
         return None
-    _, kind, times = rows.unique(dim=0, return_inverse=True, return_counts=True)
+    _, kind, times = torch.unique(rows, dim=0, return_inverse=True, return_counts=True)
     often = kind == times.argmax()
     if bool(often.all()) or int((often & ~counts).sum()) < _LEAST:
         return None

@@ -109,22 +109,27 @@ class TokenHistory:
         """The fraction of the targets that count and equal the token at their own place.
 
         The largest fraction of all inputs with as many tokens. None if there is no such input, if
-        fewer than 16 targets count, and after the first losses.
+        fewer than 16 targets count, and after the first losses. None also of an autoencoder, whose
+        targets are all tokens, except for padding at the ends.
         """
         if self.is_over() or target.is_floating_point():
             return None
         counted = target != ignored
         if int(counted.sum()) < _ENOUGH:
             return None
-        return max(
-            (
-                float((sequences == rows)[rows != ignored].double().mean())
-                for tokens in self._inputs
-                if tokens.device == target.device and tokens.numel() == target.numel()
-                for sequences, rows, _ in _batch_first(tokens, target)
-            ),
-            default=None,
-        )
+        found = [
+            (float((sequences == rows)[rows != ignored].double().mean()), rows)
+            for tokens in self._inputs
+            if tokens.device == target.device and tokens.numel() == target.numel()
+            for sequences, rows, _ in _batch_first(tokens, target)
+        ]
+        largest = max((part for part, _ in found), default=None)
+        if largest != 1 or any(
+            part == 1 and not torch.equal(_around(rows == ignored), rows == ignored)
+            for part, rows in found
+        ):
+            return largest
+        return None
 
     @torch.no_grad()
     def sequence_of(self, target: torch.Tensor, ignored: int) -> tuple[int, torch.Tensor] | None:
