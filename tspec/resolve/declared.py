@@ -14,7 +14,7 @@ from tspec.syntax.format_expressions import type_text
 from tspec.syntax.parse import parse
 
 DeclaredKind = Literal["context value", "group", "entity", "event", "let"]
-LetKind = Literal["strings", "classes", "collection", "condition", "number"]
+LetKind = Literal["string", "strings", "classes", "collection", "condition", "number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ def _field(node: nodes.Field | nodes.ContextField) -> DeclaredField:
 
 def _kind_of(value: nodes.Node) -> LetKind:
     match value:
+        case nodes.String():
+            return "string"
         case nodes.List(items=(nodes.String(), *_)):
             return "strings"
         case nodes.List():

@@ -86,6 +86,7 @@ def _clauses_on(value: str, kind: str) -> str:
 
 
 _OF_LET: Mapping[LetKind, str] = {
+    "string": "for p in parameters each step expect not matches(p.name, {})",
     "strings": "for p in parameters each step expect not (p.name in {})",
     "classes": "for m in modules each step expect not isinstance(m, {})",
     "collection": "for x in {} each step expect present(x)",
