@@ -41,6 +41,7 @@ SAMPLE_ALL = {
         "initialise",
         "join",
         "load_optimizer",
+        "loading_state",
         "compare_metric",
         "plateau",
         "prepared_schedule",

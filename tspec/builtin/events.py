@@ -114,6 +114,7 @@ _ROWS = (
     _light("embedding", inner=True),
     _light("spectral_norm", inner=True),
     _light("forward_step", inner=True),
+    _light("training_step"),
     _light("capacity", inner=True),
     _light("route", inner=True),
     _light("dispatch", inner=True),
