@@ -18,10 +18,7 @@ PAGE = ROOT / "docs" / "megatron_faults.md"
 SAMPLE = {
     "final_norm_not_marked",
     "tied_gradients_not_summed",
-    "expert_copies_not_summed",
     "left_out_update_decays",
-    "overflow_is_trained_on",
-    "gradients_summed_over_data",
     "stage_changes_its_input",
 }
 

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.families import family
 from tests.rules import loops, loops_of_advice, loops_of_samples
 
 
@@ -50,8 +51,9 @@ ELSEWHERE = {
     "loss_without_backward_is_finite",
     # what needs an engine that sets up: the zoo
     "set_up_leaves_attributes_alone",
-    # what needs Accelerate: tests/frameworks
-    "prepared_optimizers_accumulate",
+    # what needs Accelerate, the Trainer or Lightning: tests/frameworks
+    "prepared_optimizers_accumulate", "states_are_loaded_after_prepare",
+    "trainers_average_over_all_micro_batches", "metrics_get_better_as_their_mode_says",
 }  # fmt: skip
 
 
@@ -118,7 +120,6 @@ def test_fires(name, tmp_path):
     assert name in ONLY_LIVE or qualified in offline
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", family(sorted(VARIANTS), sorted(VARIANTS)[::4]))
 def test_is_silent(name, tmp_path):
     assert violated(VARIANTS[name](False), tmp_path) == (set(), set())

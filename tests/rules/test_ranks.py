@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.gloo]
+from tests.families import family
+
+pytestmark = pytest.mark.gloo
 JOB = Path(__file__).with_name("ranks_job.py")
 ROOT = JOB.parents[2]
 DATA_PARALLEL = {
@@ -30,6 +32,9 @@ EXPECTED = {
 }
 
 
+JOBS = family(EXPECTED, {"", "--faulty", "--tensor-parallel --faulty"}, name=" ".join)
+
+
 def tspec(*arguments):
     command = [sys.executable, "-m", "tspec", *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -38,7 +43,7 @@ def tspec(*arguments):
     )
 
 
-@pytest.mark.parametrize("options", EXPECTED, ids=" ".join)
+@pytest.mark.parametrize("options", JOBS)
 def test_offline(options, tmp_path):
     from tspec.check.interpret import interpret
     from tspec.resolve import load
@@ -52,7 +57,7 @@ def test_offline(options, tmp_path):
     assert {rule.rpartition(".")[2] for rule in violated} == EXPECTED[options]
 
 
-@pytest.mark.parametrize("options", EXPECTED, ids=" ".join)
+@pytest.mark.parametrize("options", JOBS)
 def test_online(options, tmp_path):
     """`stop` ends the faulty job early, so that only what is wrong by then is found."""
     report = tmp_path / "report.json"

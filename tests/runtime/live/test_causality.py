@@ -216,6 +216,26 @@ def test_evaluations_before_are_not_counted() -> None:
     assert seen.sees_later(model(tokens), tokens, -100) == "none"
 
 
+def test_only_places_whose_labels_count() -> None:
+    """Two sequences in a row: a place sees all of its own one, and what comes before."""
+    tokens = torch.arange(2 * 20).reshape(2, 20)
+    target = torch.cat([tokens[:, 1:], torch.full((2, 1), -100)], 1)
+    history, model = TokenHistory(), nn.Embedding(50, 8)
+    history.given(tokens)
+    own = torch.arange(20) // 10
+    causal = torch.ones(20, 20, dtype=torch.bool).tril()
+    for ends, mask, expected in (
+        (True, causal | (own == own[:, None]), "next"),
+        (False, causal | (own == own[:, None]), "some"),
+        (True, causal | (torch.arange(20) < 4), "some"),
+        (True, causal, "none"),
+    ):
+        x = model(tokens)
+        output = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+        labels = target.masked_fill(torch.arange(20) == 9, -100) if ends else target
+        assert Causality(history).sees_later(output, labels, -100) == expected
+
+
 def test_targets_that_are_no_tokens() -> None:
     assert Causality(TokenHistory()).sees_later(by_hand(LATER), torch.arange(12), -100) is None
 

@@ -60,7 +60,7 @@ class Sight(Enum):
 
     NONE = "none"
     NEXT = "next"
-    """Each position sees the next one, and so the token to be predicted."""
+    """Each position whose label counts sees the next one, and so the token to be predicted."""
     SOME = "some"
 
 
@@ -82,18 +82,23 @@ class Causality:
             return None
         self._read += 1
         found = self._tokens.sequence_of(target, ignored)
-        sight = None if found is None else sight_of(output.grad_fn, found[1])
+        if found is None:
+            return None
+        ahead = self._tokens.next_tokens(target, ignored)
+        counts = None if ahead is None else ahead[1][0] != ignored
+        sight = sight_of(output.grad_fn, found[1], counts)
         return None if sight is None else sight.value
 
 
-def sight_of(output: Any, tokens: torch.Tensor) -> Sight | None:
+def sight_of(output: Any, tokens: torch.Tensor, counts: torch.Tensor | None = None) -> Sight | None:
     """The later positions that attention to a sequence of tokens sees.
 
     `Sight.NONE` if there is no attention and positions are computed independently. Attention is a
     softmax of square matrices, or a fused kernel. Recurrent layers that run forward only count as
     independent. Only attention to values computed from `tokens` counts: an encoder of other tokens
     may look at all of them. If no embedding of the tokens has a gradient, all attention counts.
-    `output` is the node that computed the logits. None if there is none, or the graph does not
+    `output` is the node that computed the logits. `counts` are the positions of the first sequence
+    whose labels count, all if not given. None if there is no node, or the graph does not
     show it, as under activation checkpointing.
     """
     if output is None:
@@ -104,7 +109,7 @@ def sight_of(output: Any, tokens: torch.Tensor) -> Sight | None:
         each
         for operation, node in walked
         if operation in MATRIX_PRODUCTS or operation.startswith(_FUSED)
-        for each in _attention(operation, node, reaching)
+        for each in _attention(operation, node, reaching, counts)
     ]
     if not found:
         return Sight.NONE if _keeps_places_apart(output, reaching) else None
@@ -162,23 +167,25 @@ def _joins_places(node: Any) -> bool:
     return signed(node._saved_dim) not in (-1, len(shape_of(node)) - 1)
 
 
-def _attention(operation: str, node: Any, reaching: frozenset[Any]) -> Sequence[Sight | None]:
+def _attention(
+    operation: str, node: Any, reaching: frozenset[Any], counts: torch.Tensor | None
+) -> Sequence[Sight | None]:
     """For each attention over values computed from the tokens: which later positions it sees.
 
     None where the graph does not show that.
     """
     if operation.startswith(_FUSED):
-        return _fused(node) if node.next_functions[_VALUES][0] in reaching else ()
+        return _fused(node, counts) if node.next_functions[_VALUES][0] in reaching else ()
     attended = [following for following, _ in node.next_functions]
     weights = (
         saved(softmax, "result")
         for factor, softmax, _ in weighing_softmaxes(node)
         if attended[1 - factor] in reaching
     )
-    return [None if each is None else _sight(each) for each in weights]
+    return [None if each is None else _sight(each, counts) for each in weights]
 
 
-def _fused(node: Any) -> Sequence[Sight | None]:
+def _fused(node: Any, counts: torch.Tensor | None) -> Sequence[Sight | None]:
     """The same for fused self-attention. Empty if queries and keys differ in number or are few."""
     if node._saved_is_causal:
         return (Sight.NONE,)
@@ -190,11 +197,11 @@ def _fused(node: Any) -> Sequence[Sight | None]:
     mask = saved(node, "attn_bias" if hasattr(node, "_saved_attn_bias") else "attn_mask")
     if mask is not None and mask.dtype != torch.bool:
         mask = mask.float().exp()
-    return (Sight.NEXT if mask is None else _sight(mask),)
+    return (Sight.NEXT if mask is None else _sight(mask, counts),)
 
 
 @torch.no_grad()
-def _sight(weights: torch.Tensor) -> Sight | None:
+def _sight(weights: torch.Tensor, counts: torch.Tensor | None) -> Sight | None:
     """The later positions to which the first of a batch of square matrices gives weight. None for
     short sequences.
 
@@ -207,6 +214,8 @@ def _sight(weights: torch.Tensor) -> Sight | None:
     if not first.triu(1).any():
         return Sight.NONE
     is_next_seen = first.diagonal(1) | ~first.any(0)[1:]
+    if counts is not None and size - 1 <= len(counts) <= size and counts[: size - 1].any():
+        is_next_seen = is_next_seen[counts[: size - 1]]
     return Sight.NEXT if is_next_seen.all() else Sight.SOME
 
 
