@@ -81,9 +81,9 @@ class TokenHistory:
         after a sequence.
 
         The smallest number over all inputs with the shape of the labels, since the inputs of an
-        encoder may have another padding. A model may have sorted the sequences by their length. None if such an input has no padding row, if there are no
-        inputs, and after the first losses. Inputs of a single value, such as the token types of
-        BERT, are no text and are left out.
+        encoder may have another padding. A model may have sorted the sequences by their length. None
+        if such an input has no padding row, if there are no inputs, and after the first losses.
+        Inputs of a single value, such as the token types of BERT, are no text and are left out.
         """
         if target.is_floating_point():
             return None
@@ -99,7 +99,7 @@ class TokenHistory:
                     continue
                 return None
             found.extend(
-                _both(_around(sequences == padding), rows)
+                _places_of_both(_around(sequences == padding), rows)
                 for sequences, rows, _ in _batch_first(tokens, counts)
             )
         return min(found, default=None)
@@ -225,7 +225,7 @@ def _around(padding: torch.Tensor) -> torch.Tensor:
     return (before + after) > 0
 
 
-def _both(padding: torch.Tensor, counts: torch.Tensor) -> int:
+def _places_of_both(padding: torch.Tensor, counts: torch.Tensor) -> int:
     """The number of padding positions whose labels count, `[batch, length]` each.
 
     The smaller one of two orders of the rows: as they are, and from the least padding to the most.

@@ -45,7 +45,7 @@ class DataOfLayers:
 
 
 @dataclass(slots=True)
-class _Trained:
+class _TrainingSamples:
     """The samples that a model was trained on."""
 
     rows: RowStore = field(default_factory=RowStore)
@@ -78,7 +78,7 @@ class KnownSamples:
 
     def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
         self._is_root = is_root
-        self._trained: IdentityMap[nn.Module, _Trained] = IdentityMap(_Trained)
+        self._trained: IdentityMap[nn.Module, _TrainingSamples] = IdentityMap(_TrainingSamples)
 
     def known_samples(self, module: nn.Module, inputs: Sequence[object]) -> float | None:
         """The part of the first `[samples, ...]` input of an evaluation that the model was given in training.
