@@ -8,8 +8,7 @@ import pytest
 
 from tests import sweeps
 from tests.families import family
-from tests.megatron.layouts import Layout
-from tests.megatron.sweep import CLEAN, LLAMA, OPENING, PACKS, STEPS, swept
+from tests.megatron.sweep import CLEAN, LLAMA, OPENING, PACKS, layout_of, swept
 from tests.sweeps import HEADER
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "megatron_clean.md"
@@ -27,7 +26,7 @@ def test_the_page_has_a_silent_row_for_each_layout() -> None:
     page = PAGE.read_text()
     assert page.startswith(OPENING + HEADER)
     rows = page.removeprefix(OPENING + HEADER).split("\n")[1:-1]
-    jobs = [f"| `{Layout.parse(f'{text},steps={STEPS}')}` " for text in CLEAN]
+    jobs = [f"| `{layout_of(text)}` " for text in CLEAN]
     assert [row[: len(job)] for row, job in zip(rows, jobs, strict=True)] == jobs
     assert all(row.endswith("| none |") for row in rows)
 

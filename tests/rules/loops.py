@@ -179,6 +179,31 @@ class GradientsAreNotAllZero(Loop):
         return Branch(0.0 if self.faulty else 1.0)
 
 
+class Experts(nn.Module):
+    """Each sample goes to the expert that a noisy router prefers; `ahead` is added to the first one's score."""
+
+    def __init__(self, ahead: float) -> None:
+        super().__init__()
+        self.ahead = torch.tensor([ahead, 0.0, 0.0])
+        self.router = nn.Linear(64, 3)
+        self.experts = nn.ModuleList(nn.Linear(64, 10) for _ in range(3))
+
+    def forward(self, images):
+        scores = self.router(images) + self.ahead
+        weight, chosen = (scores + 3 * torch.randn_like(scores)).softmax(1).max(1)
+        output = torch.zeros(len(images), 10)
+        for place, expert in enumerate(self.experts):
+            output[chosen == place] = expert(images[chosen == place])
+        return output * weight[:, None]
+
+
+class ExpertsGetGradients(Loop):
+    steps = 111
+
+    def build(self):
+        return Experts(30.0 if self.faulty else 0.0)
+
+
 class OptimizersUseTheGradientsThatTheyClear(Loop):
     """The last layer has an optimizer of its own."""
 

@@ -92,6 +92,7 @@ SOURCE_FUNCTIONS = frozenset(
         "answers_as_in_training",
         "held_out_evaluations",
         "repeated_places",
+        "passes_unused",
         "known_samples",
         "scale_of_inputs",
         "viewed_as_channels_first",

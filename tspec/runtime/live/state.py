@@ -43,6 +43,7 @@ from tspec.runtime.live.entities.parameters import (
 )
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import FUNCTIONS, Evaluator, ExpressionError, compiled
+from tspec.runtime.live.experts import UnusedExperts
 from tspec.runtime.live.instrument.written import WrittenModes
 from tspec.runtime.live.losses.alignments import blank_labels
 from tspec.runtime.live.losses.causality import Causality
@@ -273,6 +274,7 @@ class SubjectRegistry:
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
             "repeated_places": repeated_places,
+            "passes_unused": UnusedExperts().passes_unused,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,
