@@ -8,6 +8,7 @@ from dataclasses import replace
 from tspec.check.verdicts import Verdicts
 from tspec.report import wording
 from tspec.report.collect import Symptom, symptoms, tallies
+from tspec.report.due import without_waiting
 from tspec.report.findings import Finding, Report, Tally
 from tspec.report.folding import fold
 from tspec.report.incomplete import incomplete, undecided
@@ -24,9 +25,11 @@ def report(
     A running job reports violated instances and only counts the rest: `counted` are its tallies,
     and `verdicts` need hold no other instances.
     """
-    found = symptoms(program.rules, verdicts)
-    if counted is not None:
-        found = tuple(replace(symptom, decided=0) for symptom in found)
+    if counted is None:
+        found = symptoms(program.rules, without_waiting(program.rules, verdicts))
+    else:
+        found = tuple(replace(symptom, decided=0) for symptom in symptoms(program.rules, verdicts))
+    told = {symptom.rule.qualified for symptom in found}
     causes = fold(found, program.vocabulary)
     return Report(
         findings=tuple(
@@ -37,7 +40,10 @@ def report(
             )
             for cause in causes
         ),
-        tallies=tallies(program.rules, verdicts) if counted is None else counted,
+        tallies=tuple(
+            replace(tally, waits=bool(tally.violated) and tally.rule not in told)
+            for tally in (tallies(program.rules, verdicts) if counted is None else counted)
+        ),
         notes=verdicts.notes,
         incomplete=incomplete(verdicts),
         undecided=undecided(verdicts),

@@ -70,6 +70,8 @@ class Tally:
     unknown: int = 0
     reasons: tuple[tuple[str, int], ...] = ()
     """Why instances are idle or unknown, the commonest first."""
+    waits: bool = False
+    """True if some are violated, and no action of the rule is due yet: `warn after 5 consecutive steps`."""
 
     @property
     def total(self) -> int:
@@ -82,14 +84,14 @@ class Tally:
         return self.holds + self.violated + self.unknown
 
     @property
-    def state(self) -> Literal["violated", "held", "vacuous", "blind", "absent"]:
+    def state(self) -> Literal["violated", "waiting", "held", "vacuous", "blind", "absent"]:
         """The state of all instances of the rule together.
 
-        `vacuous`: all were idle. `blind`: none was known, though some were not idle. `absent`:
-        there was no instance.
+        `waiting`: some are violated, and no action is due yet. `vacuous`: all were idle. `blind`: none
+        was known, though some were not idle. `absent`: there was no instance.
         """
         if self.violated:
-            return "violated"
+            return "waiting" if self.waits else "violated"
         if self.holds:
             return "held"
         if self.unknown:

@@ -362,6 +362,7 @@ def _off(rule: Rule) -> Case:
 
 _SILENT = {
     "violated": "violated, and left out of the report",
+    "waiting": "violated in fewer steps than its action asks for",
     "vacuous": "vacuous: each instance was idle, so nothing was tested",
     "blind": "blind: what it reads was not there, or had no earlier value",
     "absent": "no instance: nothing that it speaks of happened",

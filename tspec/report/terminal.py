@@ -77,6 +77,7 @@ def print_counts(report: Report, console: Console, limits: Limits = BRIEF) -> No
 _STATES: Mapping[str, str] = {
     "violated": "",
     "held": "",
+    "waiting": "violated in fewer steps than their action asks for",
     "vacuous": "vacuous (each instance idle, so nothing was tested)",
     "blind": "blind (what they read was not there, or had no earlier value)",
     "absent": "without an instance (nothing in the job that they apply to)",
