@@ -1,7 +1,7 @@
 """What an equivalence costs, with full tensors and with sketches: time from start to verdict, recording over plain, bytes stored, and the error of estimates.
 
 The job is the tensor-parallel transformer of `tests/equivalence`, on several numbers of ranks, then deeper and wider.
-Arguments choose rows, from 1 on.
+A plain step and a recorded one are those of the same ranks, started by torchrun. Arguments choose rows, from 1 on.
 """
 
 import re
@@ -21,6 +21,8 @@ from tspec.equivalence.sketch import NUMBERS
 SCRIPT = ROOT / "tests/equivalence/transformer.py"
 SPEC = SCRIPT.with_suffix(".tspec")
 STEPS = 3
+PLAIN = 12
+"""Steps of the plain job."""
 LENGTH, BATCH, HEAD = 64, 4, 16
 
 
@@ -32,7 +34,12 @@ class Job:
     layers: int
     hidden: int
 
-    def script(self) -> list[str]:
+    def plain(self) -> list[str]:
+        """The command that starts the job without tspec."""
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self.ranks}"]
+        return [PYTHON, *(launcher if self.ranks > 1 else ()), *self.script(PLAIN)]
+
+    def script(self, steps: int = STEPS) -> list[str]:
         """The script with its arguments."""
         sizes = {
             "layers": self.layers,
@@ -40,7 +47,7 @@ class Job:
             "heads": self.hidden // HEAD,
             "length": LENGTH,
             "batch": BATCH,
-            "steps": STEPS,
+            "steps": steps,
         }
         return [str(SCRIPT), *(part for k, v in sizes.items() for part in (f"--{k}", str(v)))]
 
@@ -72,22 +79,22 @@ JOBS = [
 
 
 def step_time(printed: str) -> float:
-    """The median time in seconds of the steps that the script printed, without the first."""
+    """The time in seconds of the fastest step that the script printed, without the first."""
     times = [float(each) for each in re.findall(r"^step \d+ .* ([\d.]+) s$", printed, re.M)]
-    return statistics.median(times[1:])
+    return min(times[1:])
 
 
 def measured(job: Job, folder: Path) -> Iterator[str]:
     """Two rows of the table."""
     said = folder / "plain.log"
-    once(Command([PYTHON, *job.script()], printed=said))
+    once(Command(job.plain(), printed=said))
     plain = step_time(said.read_text())
     for stores in ("tensors", "sketches"):
         spec, kept = folder / f"{stores}.tspec", folder / stores
         spec.write_text(job.spec(stores == "sketches"))
         named = ["--equivalence", "two_ranks_are_one", "--record", str(kept)]
         took = once(Command([*TSPEC, "run", str(spec), *named, "--", *job.script()])).wall
-        recorded = step_time((kept / "reference.log").read_text())
+        recorded = step_time((kept / "candidate.log").read_text())
         reference, candidate = (
             sum(file.stat().st_size for file in (kept / side).iterdir()) / 1e6
             for side in ("reference", "candidate")
