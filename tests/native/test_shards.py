@@ -1,4 +1,4 @@
-"""A finding on a `DTensor` says that its numbers are those of a shard, in a run and over its recording alike."""
+"""A finding on a `DTensor` says that its numbers are those of a shard, and which place its ranks have, in a run and over its recording alike."""
 
 from __future__ import annotations
 
@@ -42,10 +42,14 @@ def test_numbers_of_a_piece_are_said_to_be(tmp_path: Path) -> None:
     live = run((str(spec),), SCRIPT, report, *job)
     assert [each["message"] for each in live.headlines] == [MESSAGE]
     assert "embed.weight is a shard" not in live.stderr
+    places = {"0": {"tp": 0}, "1": {"tp": 1}}
+    assert [each["coordinates"] for each in live.headlines] == [places]
 
     made = done("-m", "tspec", "record", "-o", str(trace), "--", str(SCRIPT), *job)
     assert made.returncode == 0, made.stderr
-    done("-m", "tspec", "check", str(spec), "--trace", str(trace), "--report", str(report))
-    assert [each["message"] for each in json.loads(report.read_text())] == [MESSAGE]
+    ended = done("-m", "tspec", "check", str(spec), "--trace", str(trace), "--report", str(report))
+    [found] = json.loads(report.read_text())
+    assert (found["message"], found["coordinates"]) == (MESSAGE, places)
+    assert "  step 1, ranks 0, 1 (tp 0-1): blocks.0.up.weight, embed.weight\n" in ended.stdout
     shown = done("-m", "tspec", "trace", "show", str(trace)).stdout
     assert "sharded parameters:\n  Shard(0) over tp 6 (blocks.0.up.weight of [32, 16])" in shown

@@ -97,6 +97,16 @@ class StreamSource:
         """The recorded features of each tensor."""
         return [{name: _feature(tensor, name) for name in names} for tensor in tensors]
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of which a group was sampled."""
+        return tuple(self._columns.get(("group", "ranks"), {}))
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """This rank's group on each axis, as last sampled."""
+        known = {axis: self.ranks(axis) for axis in self.axes}
+        return {axis: ranks for axis, ranks in known.items() if ranks is not None}
+
     def ranks(self, axis: str) -> tuple[int, ...] | None:
         """This rank's group on an axis, as last sampled."""
         return _ranks(self._columns.get(("group", "ranks"), {}).get(axis))

@@ -88,3 +88,5 @@ class Verdicts:
     """Parameter -> the rank's part of it, if it is sharded: `a shard of [16, 8] (Shard(0) over
     tp)`.
     """
+    groups: Mapping[int, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Rank -> axis -> the ranks of its group, in order."""

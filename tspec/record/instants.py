@@ -42,7 +42,6 @@ class Instants:
 
     def __init__(self, spec: WatchSpec, samples: Samples) -> None:
         self._samples = samples
-        self._axes = tuple(dict.fromkeys(("world", *(group.name for group in spec.groups))))
         self._plain: dict[str, tuple[str, ...]] = {}
         self._tensors: dict[str, tuple[str, ...]] = {}
         for entity in spec.entities:
@@ -237,7 +236,7 @@ class Instants:
             yield from self._samples.one(source, "batch", subject, values)
 
     def _groups(self, source: StateSource) -> Iterator[Sample]:
-        for axis in self._axes:
+        for axis in source.axes:
             ranks = source.ranks(axis)
             if ranks is not None:
                 yield from self._samples.one(source, "group", axis, {"ranks": ranks})

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tspec.check.verdicts import Verdicts
 from tspec.report import wording
 from tspec.report.collect import Symptom, symptoms, tallies
+from tspec.report.coordinates import Coordinates, coordinates
 from tspec.report.due import without_waiting
 from tspec.report.findings import Finding, Report, Tally
 from tspec.report.folding import fold
@@ -31,12 +32,14 @@ def report(
         found = tuple(replace(symptom, decided=0) for symptom in symptoms(program.rules, verdicts))
     told = {symptom.rule.qualified for symptom in found}
     causes = fold(found, program.vocabulary)
+    at = coordinates(verdicts.groups)
     return Report(
         findings=tuple(
             _finding(
                 cause.headline,
                 verdicts.shards,
-                tuple(_finding(each, verdicts.shards) for each in cause.consequences),
+                at,
+                tuple(_finding(each, verdicts.shards, at) for each in cause.consequences),
             )
             for cause in causes
         ),
@@ -52,7 +55,10 @@ def report(
 
 
 def _finding(
-    symptom: Symptom, shards: Mapping[str, str], consequences: tuple[Finding, ...] = ()
+    symptom: Symptom,
+    shards: Mapping[str, str],
+    at: Coordinates,
+    consequences: tuple[Finding, ...] = (),
 ) -> Finding:
     rule = symptom.rule
     return Finding(
@@ -65,6 +71,7 @@ def _finding(
         message=wording.message(symptom, shards),
         values=dict(symptom.first.values),
         ranks=symptom.ranks,
+        coordinates={rank: at[rank] for rank in symptom.ranks if rank in at},
         subjects=tuple(
             ", ".join(names) for names in symptom.subjects if names and "#" not in names
         ),

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tspec.builtin.actions import DEFAULT
 from tspec.config.model import FailOn
+from tspec.report.coordinates import Coordinates
 from tspec.report.incomplete import Incomplete
 from tspec.values import Location
 
@@ -53,6 +54,8 @@ class Finding:
     """The next thing to look at, from the rule's `///`; empty if it names none."""
     location: Location | None = None
     """The line of the script that the first violated instance points at; None where it is not known."""
+    coordinates: Coordinates = field(default_factory=dict)
+    """The coordinates of the ranks, in a job that has axes."""
     consequences: tuple[Finding, ...] = ()
     """Findings of other rules about the same fault and its consequences, earliest first; they have
     none of their own.

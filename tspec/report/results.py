@@ -19,6 +19,7 @@ from typing import Any, Literal
 from tspec.builtin.actions import ACTIONS
 from tspec.diagnostics import Diagnostic, render
 from tspec.printable import fenced
+from tspec.report.coordinates import in_words
 from tspec.report.figures import Figure
 from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.report.incomplete import CODE, Incomplete
@@ -95,9 +96,10 @@ class Result:
         if step is None:
             return ""
         ranks = self.properties.get("ranks") or [self.properties.get("rank")]
+        at = {int(rank): each for rank, each in self.properties.get("coordinates", {}).items()}
         where = f"step {step}"
         if ranks != [None]:
-            where += f", rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+            where += f", {in_words(ranks, at)}"
         return f"{where}: {subject}" if subject else where
 
     @property
@@ -245,6 +247,7 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
             "subject": finding.subject,
             "values": dict(finding.values),
             "ranks": list(finding.ranks),
+            "coordinates": {str(rank): dict(at) for rank, at in finding.coordinates.items()},
             "subjects": list(finding.subjects),
             "last_step": finding.last_step,
             "violated": finding.violated,

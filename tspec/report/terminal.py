@@ -14,6 +14,7 @@ from rich.text import Text
 from tspec.builtin.actions import DEFAULT
 from tspec.printable import lines as safe_lines
 from tspec.printable import visible
+from tspec.report.coordinates import in_words
 from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.resolve.program.rules import Program, Rule
 from tspec.source import NOWHERE
@@ -246,8 +247,9 @@ def _excerpt(rule: Rule) -> Iterable[Text]:
 
 
 def _place(finding: Finding, limits: Limits) -> str:
-    ranks = ", ".join(map(str, finding.ranks or (finding.rank,)))
-    place = f"step {finding.step}, rank{'s' if len(finding.ranks) > 1 else ''} {ranks}"
+    place = (
+        f"step {finding.step}, {in_words(finding.ranks or (finding.rank,), finding.coordinates)}"
+    )
     subject = _subjects(finding, limits)
     return f"{place}: {subject}" if subject else place
 

@@ -30,6 +30,7 @@ def gathered(folder: Path) -> Gathered:
     notes: list[str] = []
     decided: list[Decision] = []
     shards: dict[str, str] = {}
+    groups: dict[int, dict[str, tuple[int, ...]]] = {}
     stopped = ""
     for path in sorted(folder.glob("*.jsonl")):
         found = list(_findings(path))
@@ -46,10 +47,13 @@ def gathered(folder: Path) -> Gathered:
             for verdict, number in mine.get(rule, {"violated": 0}).items():
                 least = told.get(rule, 0) if verdict == "violated" else 0
                 total[verdict] = total.get(verdict, 0) + max(number, least)
+        if "groups" in said:
+            of_rank = groups.setdefault(said["rank"], {})
+            of_rank |= {axis: tuple(ranks) for axis, ranks in said["groups"].items()}
         notes += [f"rank {said['rank']}: {fault}" for fault in said.get("faults", ())]
         stopped = stopped or said.get("stopped", "")
     decided.sort(key=lambda one: (one.step, one.instance))
-    verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), shards=shards)
+    verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), shards=shards, groups=groups)
     return Gathered(stopped, verdicts, counts)
 
 

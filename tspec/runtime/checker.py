@@ -112,6 +112,10 @@ class Checker:
         self.faults: list[str] = []
         self.silent = False
         self._source: StateSource | None = None
+        self._groups: dict[str, tuple[int, ...]] = {}
+        """Axis -> this rank's group, as last known: a job may end its process groups before it ends."""
+        self._version: object = None
+        """The version of the source when groups were read."""
         self._over = False
         """The run has ended, or a rule has ended it."""
         self._looked = -1
@@ -193,6 +197,8 @@ class Checker:
         if self.silent:
             return
         self.rank, self._source = source.rank, source
+        if source.version != self._version:
+            self._guarded(span, lambda: self._look_at_groups(source))
         if span == "step" and index > 0:
             self._step_opens(index, source)
         state = self._selection.state
@@ -217,6 +223,10 @@ class Checker:
         elif span == "microbatch" and state is StepState.ENDS:  # the last boundary of this instant
             self._selection.state = StepState.FIRST_LEFT_OUT
             self._guarded(span, lambda: tracker.pause(source))
+
+    def _look_at_groups(self, source: StateSource) -> None:
+        self._version = source.version
+        self._groups |= source.groups()
 
     @property
     def watches(self) -> bool:
@@ -405,6 +415,7 @@ class Checker:
     def _save(self) -> None:
         counted = {
             "rank": self.rank,
+            "groups": self._groups,
             "counts": {rule.declared.name: rule.counts for rule in self.rules},
             "faults": self.faults,
             "stopped": self.coordinator.stopped,

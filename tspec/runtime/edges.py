@@ -118,6 +118,13 @@ class StateSource(Protocol):
         Missing handles give Missing for each feature.
         """
 
+    @property
+    def axes(self) -> Sequence[str]:
+        """Names of all axes that the job has by now and that rules may name."""
+
+    def groups(self) -> Mapping[str, tuple[int, ...]]:
+        """This rank's group on each axis, also on those of its framework that no rule may name."""
+
     def ranks(self, axis: str) -> tuple[int, ...] | None:
         """This rank's group on the axis, itself included; None if the job has no such axis."""
 

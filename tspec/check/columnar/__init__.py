@@ -31,6 +31,7 @@ from tspec.reasons import is_no_group
 from tspec.resolve.program import rules as language
 from tspec.resolve.program.rules import Rule
 from tspec.resolve.program.walk import parts
+from tspec.trace.groups import groups
 from tspec.trace.model import Trace
 from tspec.trace.shards import shardings
 from tspec.values import shard_in_words
@@ -71,7 +72,14 @@ def check(
         name: shard_in_words(sharding.whole_shape, sharding.cuts)
         for name, sharding in (shardings(recording.rows) if evidence else {}).items()
     }
-    return Verdicts(decided, (*idle, *said, *outcome.notes), counted, recording.ends_early, cut)
+    return Verdicts(
+        decided,
+        (*idle, *said, *outcome.notes),
+        counted,
+        recording.ends_early,
+        cut,
+        groups(recording.rows) if evidence else {},
+    )
 
 
 def _interpreted(

@@ -23,6 +23,8 @@ class RankTopology:
         """`say` takes a message about a group whose callable fails; it may get the same one again."""
         self._say = say
         self._groups = {group.name: group for group in groups}
+        self._of_framework: dict[str, GroupSpec] = {}
+        """Groups that findings name even where no rule may."""
         self.meshes: list[Any] = []
         """Device meshes that were built, the earliest first."""
         self._of_mesh: dict[str, tuple[int, ...]] = {}
@@ -84,8 +86,22 @@ class RankTopology:
         if self._staged is None:
             self._staged = self.of_group(group)
 
+    def add_groups(self, groups: tuple[GroupSpec, ...]) -> None:
+        """The axes of a framework. Rules may name those that their vocabulary declares."""
+        self._of_framework |= {group.name: group for group in groups}
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """This rank's group on each axis, those of the framework included."""
+        known = {name: self.on_axis(name) for name in self.axes()}
+        known |= {
+            name: self._called(spec)
+            for name, spec in self._of_framework.items()
+            if name not in known
+        }
+        return {name: ranks for name, ranks in known.items() if ranks is not None}
+
     def axes(self) -> tuple[str, ...]:
-        """Names of all axes that this job has by now."""
+        """Names of all axes that this job has by now and that rules may name."""
         names = ["world"]
         for mesh in self.meshes:
             for name in mesh.mesh_dim_names or ():
@@ -105,7 +121,7 @@ class RankTopology:
             return tuple(range(self.world))
         group = self._in_mesh(name)
         if group is None:
-            group = self._called(name)
+            group = self._called(self._groups.get(name))
         if group is not None:
             return group
         return self._built().get(name)
@@ -146,8 +162,7 @@ class RankTopology:
                     break
         return self._of_mesh.get(name)
 
-    def _called(self, name: str) -> tuple[int, ...] | None:
-        spec = self._groups.get(name)
+    def _called(self, spec: GroupSpec | None) -> tuple[int, ...] | None:
         if spec is None or not _started():
             return None
         for path in spec.callables:
@@ -163,7 +178,7 @@ class RankTopology:
                 continue
             except Exception as fault:
                 kind = type(fault).__name__
-                self._say(f"group {name} is not known: {path} raised {kind}: {fault}")
+                self._say(f"group {spec.name} is not known: {path} raised {kind}: {fault}")
                 continue
             ranks = None if group is None else self.of_group(group)
             if ranks is not None:

@@ -198,6 +198,15 @@ class LiveSource:
             for gradient in gradients:
                 messages.using(gradient)
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of all axes that the job has by now and that rules may name."""
+        return self.ranks_known.axes()
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """This rank's group on each axis, also on those of its framework that no rule may name."""
+        return self.ranks_known.groups()
+
     def ranks(self, axis: str) -> tuple[int, ...] | None:
         """This rank's group on the axis, itself included; None if the job has no such axis."""
         return self.ranks_known.on_axis(axis)

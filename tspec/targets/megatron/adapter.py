@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tspec.targets.megatron import inputs, names, steps
-from tspec.targets.megatron.shards import ShardedFields
+from tspec.targets.megatron.shards import GROUPS, ShardedFields
 from tspec.targets.megatron.streams import streams
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class Megatron:
 
     def install(self, job: FollowedJob) -> None:
         """Follow schedules, micro-batches and optimizers."""
+        job.ranks_known.add_groups(GROUPS)
         pieces = ShardedFields()
         job.state.more_columns.append(pieces.column)
         job.state.generators.more.append(streams)

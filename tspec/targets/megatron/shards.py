@@ -16,8 +16,16 @@ import torch
 import torch.distributed as dist
 
 from tspec.runtime.live.entities.kind import ABSENT, asked
+from tspec.runtime.live.watch import GroupSpec
 
 STATE = "megatron.core.parallel_state"
+GROUPS = (
+    GroupSpec("tp", (f"{STATE}.get_tensor_model_parallel_group",)),
+    GroupSpec("dp", (f"{STATE}.get_data_parallel_group",)),
+    GroupSpec("pp", (f"{STATE}.get_pipeline_model_parallel_group",)),
+    GroupSpec("cp", (f"{STATE}.get_context_parallel_group",)),
+)
+"""The axes that findings name in a job whose rules do not use `std.megatron`, which declares the same."""
 
 
 class ShardedFields:
