@@ -38,8 +38,9 @@ def devices() -> None:
 
 def _on_cpu(factory: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("pin_memory", None)  # there is no allocator of pinned memory
         if str(kwargs.get("device", CPU)).startswith("cuda"):
-            kwargs = {k: v for k, v in kwargs.items() if k != "pin_memory"} | {"device": CPU}
+            kwargs["device"] = CPU
         return factory(*args, **kwargs)
 
     return make

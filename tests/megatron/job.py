@@ -25,7 +25,9 @@ from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
 from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.transformer.module import Float16Module
 from megatron.core.transformer.transformer_config import TransformerConfig
+from megatron.core.utils import get_batch_on_this_cp_rank
 
+from tests.megatron.attention import ContextParallelAttention
 from tests.megatron.layouts import GLOBAL_BATCH, LAYERS, Layout
 from tests.megatron.weights import initialise
 
@@ -75,6 +77,7 @@ def config_of(layout: Layout) -> TransformerConfig:
         activation_func=torch.nn.functional.silu if layout.swiglu else torch.nn.functional.gelu,
         normalization="RMSNorm" if layout.rms else "LayerNorm",
         tensor_model_parallel_size=layout.tp,
+        context_parallel_size=layout.cp,
         pipeline_model_parallel_size=layout.pp,
         expert_model_parallel_size=layout.ep,
         expert_tensor_parallel_size=layout.etp,
@@ -95,6 +98,14 @@ def config_of(layout: Layout) -> TransformerConfig:
     )
 
 
+def layers_of(config: TransformerConfig, stage: int | None) -> Any:
+    """What the layers of a chunk are made from."""
+    block = get_gpt_decoder_block_spec(config, use_transformer_engine=False, vp_stage=stage)
+    for layer in block.layer_specs if config.context_parallel_size > 1 else ():
+        layer.submodules.self_attention.submodules.core_attention = ContextParallelAttention
+    return block
+
+
 def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
     """The wrapped model chunks of this rank."""
     bare = []
@@ -103,7 +114,7 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
         bare.append(
             GPTModel(
                 config,
-                get_gpt_decoder_block_spec(config, use_transformer_engine=False, vp_stage=stage),
+                layers_of(config, stage),
                 vocab_size=layout.vocabulary,
                 max_sequence_length=layout.sequence,
                 pre_process=parallel_state.is_pipeline_first_stage(False, stage),
@@ -178,7 +189,10 @@ def sample(layout: Layout, number: int) -> torch.Tensor:
 
 
 def batches(layout: Layout, made: int = 0) -> Iterator[dict[str, torch.Tensor]]:
-    """Micro-batches of this rank after so many steps, for ever. A step's samples are the same in all layouts."""
+    """Micro-batches of this rank after so many steps, for ever. A step's samples are the same in all layouts.
+
+    Each context-parallel rank has its part of every sequence.
+    """
     length = layout.sequence
     place = torch.arange(length).expand(layout.microbatch, -1)
     rank = parallel_state.get_data_parallel_rank()
@@ -190,19 +204,23 @@ def batches(layout: Layout, made: int = 0) -> Iterator[dict[str, torch.Tensor]]:
         for number in range(layout.microbatches):
             at = first + (number * layout.dp + rank) * layout.microbatch
             rows = torch.stack([sample(layout, at + row) for row in range(layout.microbatch)])
-            yield {
+            whole = {
                 "input_ids": rows[:, :-1].cuda(),
                 "labels": rows[:, 1:].cuda(),
                 "position_ids": place.cuda(),
                 "attention_mask": causal.cuda(),
             }
+            yield get_batch_on_this_cp_rank(whole)
         first += GLOBAL_BATCH
 
 
 def loss_of(layout: Layout, output: torch.Tensor) -> tuple[Any, ...]:
-    """The loss of a micro-batch, as the schedule wants it, and as it is reported."""
+    """The loss of a micro-batch, as the schedule wants it, and as it is reported.
+
+    With a count of tokens it is a sum, and the schedule divides it; without one it is multiplied by the context-parallel size.
+    """
     losses = output.float()
-    if layout.tokens:
+    if layout.tokens or layout.cp > 1:
         count = torch.tensor(losses.numel(), dtype=torch.int, device=losses.device)
         return losses.sum(), count, {"loss": losses.mean().detach()}
     return losses.mean(), {"loss": losses.mean().detach()}
@@ -219,6 +237,7 @@ def set_up(layout: Layout) -> None:
         layout.tp,
         layout.pp,
         virtual_pipeline_model_parallel_size=layout.virtual if layout.virtual > 1 else None,
+        context_parallel_size=layout.cp,
         expert_model_parallel_size=layout.ep,
         expert_tensor_parallel_size=layout.etp,
     )

@@ -14,6 +14,8 @@ class Layout:
     """Sizes of the groups, and what is switched on. The model and the data are the same in all layouts."""
 
     tp: int = 1
+    cp: int = 1
+    """Ranks that each have two chunks of every sequence."""
     pp: int = 1
     dp: int = 1
     ep: int = 1
@@ -83,7 +85,7 @@ class Layout:
     @property
     def world(self) -> int:
         """How many processes it takes."""
-        return self.tp * self.pp * self.dp
+        return self.tp * self.cp * self.pp * self.dp
 
     @property
     def microbatches(self) -> int:
@@ -98,7 +100,7 @@ class Layout:
     @property
     def one_device(self) -> Layout:
         """The same model, whole and in float32, on one device."""
-        none = {"tp": 1, "pp": 1, "dp": 1, "ep": 1, "etp": 1, "virtual": 1, "first": 0}
+        none = {"tp": 1, "cp": 1, "pp": 1, "dp": 1, "ep": 1, "etp": 1, "virtual": 1, "first": 0}
         off = ("sp", "zero", "overlap", "gather", "recompute", "bf16", "fp16", "tokens")
         return replace(self, **none, **dict.fromkeys(off, False))
 

@@ -34,6 +34,7 @@ def work(rank: int, method: str, layout: Layout, folder: str) -> None:
         layout.tp,
         layout.pp,
         virtual_pipeline_model_parallel_size=layout.virtual if layout.virtual > 1 else None,
+        context_parallel_size=layout.cp,
         expert_model_parallel_size=layout.ep,
         expert_tensor_parallel_size=layout.etp,
     )
