@@ -124,6 +124,11 @@ def expert_parallel(options: str, fault: str, found: str, more: str = "") -> Job
     return Job("expert_parallel", "ranks_are_one", options, fault, found, more)
 
 
+def padded(options: str, fault: str, found: str, more: str = "", ranks: int = 2) -> Job:
+    """A job whose vocabulary is padded to a multiple of its number of ranks."""
+    return Job("padded", "ranks_are_one", options, fault, found, more, ranks)
+
+
 BFLOAT16 = "--dtype bfloat16"
 BOTH = "wrong: params, states\n"
 FC2 = "alone: blocks.1.fc2: "
@@ -249,6 +254,13 @@ OF_BFLOAT16 = (
     *(each for each in EXPERT_PARALLEL if each[0] != "auxiliary"),
     ("auxiliary", NOTHING),  # half a percent of the loss
 )
+PADDED = (
+    ("", NOTHING, ""),
+    ("unmasked", "losses loss, step 1", "alone: the script: loss"),
+    ("mask", "outputs embedding, step 1", "alone: embedding: forward pass"),
+    ("head", "outputs head, step 1", "alone: head: forward pass"),
+    ("gradient", "output_grads mlp, step 1", "alone: Model"),
+)
 JOBS: tuple[Job, ...] = (
     states(BFLOAT16, "", NOTHING),
     states("--new", "beta2", "states norm.weight.exp_avg_sq, step 1 in 50", BOTH),
@@ -325,6 +337,11 @@ JOBS: tuple[Job, ...] = (
         sequence_parallel(dtype, *each)
         for dtype in ("--dtype float32", BFLOAT16)
         for each in SEQUENCE_PARALLEL
+    ),
+    *(
+        padded(dtype, *each, ranks)
+        for dtype, ranks in (("--dtype float32", 2), (BFLOAT16, 2), ("--dtype float32", 4))
+        for each in PADDED
     ),
     *(expert_parallel("--dtype float32", *each) for each in EXPERT_PARALLEL),
     *(expert_parallel(f"--numbered all {BFLOAT16}", *each) for each in OF_BFLOAT16),

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.equivalence.forked import forked
 from tests.equivalence.megatron_sweep import LLAMA, MOE, trial
 from tests.megatron.cpu import run_on_cpu
-from tests.megatron.shipped import SIZES
+from tests.megatron.layouts import Layout
 from tspec.equivalence.check import (
     Outcome,
     compare,
@@ -46,7 +46,7 @@ def generated(asked: Trial, folder: Path) -> Outcome:
 
 def batches(asked: Trial, folder: Path) -> Outcome:
     """Both sides begin with generated weights and are given generated tokens and labels."""
-    numbers = InputRange(0, SIZES["vocab"], whole=True)
+    numbers = InputRange(0, Layout().vocabulary, whole=True)
     inputs = {"GPTModel": numbers, "GPTModel[labels]": numbers}
     drawn = replace(asked, reference=_drawn(asked.reference), candidate=_drawn(asked.candidate))
     tolerance = Combined("*", Number(3), Noise(samples=SAMPLES))

@@ -67,6 +67,7 @@ CONFIGURATIONS = (
     "tp=4",
     f"tp=2,{LLAMA}",
     f"tp=2,kv=2,untied,{LLAMA}",
+    "tp=4,padded,vocabulary=150",
     # Sequence parallelism
     "tp=2,sp",
     "tp=2,sp,recompute",

@@ -25,6 +25,7 @@ SAMPLE = (
     "seq2seq --dtype float32 detached",
     "sequence_parallel --dtype float32 gather",
     "expert_parallel --dtype float32 received",
+    "padded --dtype float32 head",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
@@ -35,7 +36,7 @@ ALL = (
     *(f"pipelined --schedule {each} --dtype" for each in ("GPipe", "1F1B")),
     "pipelined --schedule 1F1B --gradients",
     *("seq2seq --dtype", "sequence_parallel --dtype"),
-    *("expert_parallel --dtype", "expert_parallel --numbered"),
+    *("expert_parallel --dtype", "expert_parallel --numbered", "padded --dtype", "padded 4 ranks"),
 )
 
 

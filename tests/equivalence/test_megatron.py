@@ -67,10 +67,10 @@ def test_equivalences_of_a_file_are_silent(name: str) -> None:
 
 
 SAMPLE = (
-    "tp=2,pp=2,virtual=2,sp,recompute,kv=2,swiglu,rms,rope,nobias,bf16",
+    "tp=2,pp=2,virtual=2,sp,recompute,kv=2,swiglu,rms,rope,nobias,padded,vocabulary=150,bf16",
     "dp=2,ep=2,zero,experts=4,kv=2,swiglu,rms,rope,untied,noaux",
 )
-"""Interleaved stages with tied embeddings and recomputation; experts over ranks."""
+"""Interleaved stages with tied embeddings, a padded vocabulary and recomputation; experts over ranks."""
 
 
 @pytest.mark.gloo

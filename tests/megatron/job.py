@@ -115,7 +115,7 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
             GPTModel(
                 config,
                 layers_of(config, stage),
-                vocab_size=layout.vocabulary,
+                vocab_size=layout.rows,
                 max_sequence_length=layout.sequence,
                 pre_process=parallel_state.is_pipeline_first_stage(False, stage),
                 post_process=parallel_state.is_pipeline_last_stage(False, stage),

@@ -31,6 +31,10 @@ class Layout:
     """Micro-batches of a rank in a step, however many samples each then has; 0: as many as there are of `MICRO_BATCH`."""
     hidden: int = 32
     vocabulary: int = 64
+    padded: bool = False
+    """The vocabulary is padded to a multiple of 128 for each rank of tensor parallelism, as Megatron-LM pads it."""
+    unit: int = 128
+    """What it is padded to a multiple of, on one such rank."""
     sequence: int = 16
     """Positions of a sample."""
     steps: int = 10
@@ -88,6 +92,12 @@ class Layout:
         return self.tp * self.cp * self.pp * self.dp
 
     @property
+    def rows(self) -> int:
+        """How many rows an embedding has, padding included."""
+        unit = self.unit * self.tp if self.padded else 1
+        return -(-self.vocabulary // unit) * unit
+
+    @property
     def microbatches(self) -> int:
         """How many one rank passes in a step."""
         return self.passes or GLOBAL_BATCH // (MICRO_BATCH * self.dp)
@@ -99,10 +109,11 @@ class Layout:
 
     @property
     def one_device(self) -> Layout:
-        """The same model, whole and in float32, on one device."""
+        """The same model, whole and in float32, on one device. Its vocabulary is padded to the same size."""
         none = {"tp": 1, "cp": 1, "pp": 1, "dp": 1, "ep": 1, "etp": 1, "virtual": 1, "first": 0}
         off = ("sp", "zero", "overlap", "gather", "recompute", "bf16", "fp16", "tokens")
-        return replace(self, **none, **dict.fromkeys(off, False))
+        unit = self.unit * self.tp if self.padded else self.unit
+        return replace(self, unit=unit, **none, **dict.fromkeys(off, False))
 
     @staticmethod
     def parse(text: str) -> Layout:

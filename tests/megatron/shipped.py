@@ -13,6 +13,7 @@ from tspec.resolve.program.sharding import (
     LayoutDeclaration,
     MeshDeclaration,
     Modules,
+    Placement,
     Shape,
     Stage,
     Tie,
@@ -21,7 +22,7 @@ from tspec.resources import shipped
 
 HEADS = 4
 SIZES = {
-    "vocab": 64, "positions": 16, "hidden": 32, "heads": HEADS, "head": 8, "ffn": 64,
+    "positions": 16, "hidden": 32, "heads": HEADS, "head": 8, "ffn": 64,
     "experts": 4, "expert_ffn": 64, "shared_ffn": 64,
 }  # fmt: skip
 """Those of the model that the jobs of these tests train."""
@@ -36,7 +37,7 @@ def family(job: Layout) -> str:
 
 
 def of_the_job(name: str, job: Layout) -> LayoutDeclaration:
-    """A shipped layout with the sizes, the mesh, the ties and the stages of a job, of which the vocabulary is not padded."""
+    """A shipped layout with the sizes, the mesh, the ties and the stages of a job. It pads the vocabulary if the job does."""
     program = load([shipped("specs") / "megatron" / "layouts" / f"{name}.tspec"]).program
     assert program is not None
     [layout] = program.layouts
@@ -49,13 +50,9 @@ def of_the_job(name: str, job: Layout) -> LayoutDeclaration:
     mesh = MeshDeclaration(
         name, "t", sized(layout.mesh.axes), tuple((n, sized(a)) for n, a in layout.mesh.regroups)
     )
-    places = tuple(
-        replace(place, shape=Shape(tuple(replace(d, padding=()) for d in place.shape.dimensions)))
-        for place in layout.placements
-        if isinstance(place.shape, Shape)
-    )
+    places = layout.placements if job.padded else tuple(map(unpadded, layout.placements))
     groups = job.kv or HEADS
-    of_job = {"groups": groups, "q_per_group": HEADS // groups}
+    of_job = {"groups": groups, "q_per_group": HEADS // groups, "vocab": job.vocabulary}
     if job.experts:
         of_job["experts"] = job.experts
     return replace(
@@ -66,6 +63,14 @@ def of_the_job(name: str, job: Layout) -> LayoutDeclaration:
         ties=() if job.untied else (Tie(EMBEDDING, "output_layer.weight"),),
         stages=tuple(stages(job)),
     )
+
+
+def unpadded(place: Placement) -> Placement:
+    """A place without the padding of its dimensions."""
+    if not isinstance(place.shape, Shape):
+        return place
+    dimensions = tuple(replace(each, padding=()) for each in place.shape.dimensions)
+    return replace(place, shape=Shape(dimensions))
 
 
 def stages(job: Layout) -> Iterable[Stage]:

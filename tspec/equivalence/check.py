@@ -22,8 +22,10 @@ from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.missing_passes import MissingPass, missing_passes
 from tspec.equivalence.observing.orders import Orders, Perturbation
+from tspec.equivalence.padded_places import padded_places
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.equivalence.shards import (
+    LAYOUT_KINDS,
     data_axes,
     indivisible,
     input_cuts,
@@ -175,6 +177,7 @@ def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
             sketching=trial.sketching,
             further=trial.further,
             inputs=trial.inputs,
+            padded=padded_places(trial.reference_layout, trial.reference_sizes, LAYOUT_KINDS),
         )
         name = f"sample-{number}" if number else "reference"
         given = Given(trial.reference, orders, inputs=first_stage(trial))
@@ -228,7 +231,8 @@ def candidate_run(
         inputs=trial.inputs,
     )
     ranks = names_of_ranks(trial, reference)
-    places = tensor_cuts(trial, reference) if trial.sketched else None
+    is_placed = trial.sketched or rewrites is not None
+    places = tensor_cuts(trial, reference) if is_placed else None
     given = Given(
         *(trial.candidate, orders),
         cuts=tuple(map(ExpertNames.beside, ranks, parameter_cuts(trial, reference))),

@@ -17,6 +17,7 @@ from tspec.equivalence.generator import InputRange
 from tspec.equivalence.observing.observer import Observer
 from tspec.equivalence.observing.orders import Orders, Perturbation, Sketching
 from tspec.equivalence.observing.watch import WATCH
+from tspec.equivalence.padding import RealSizes
 from tspec.equivalence.peers import Peers, watching
 from tspec.equivalence.progress import showing_its_stack
 from tspec.equivalence.recording import TensorName
@@ -29,8 +30,8 @@ class Given:
 
     `cuts` has each rank's shards of parameters under the reference's names. `rewrites` is a folder
     with the tensors that each rank replaces. `inputs` are the ranks that perturb their inputs;
-    other ranks receive the outputs of those. `places` gives for each tensor that a rank sketches
-    the reference's name, and the elements of the reference's tensor that the rank holds.
+    other ranks receive the outputs of those. `places` gives for each tensor that a rank sketches or
+    replaces the reference's name, and the elements of the reference's tensor that the rank holds.
     `input_cuts` has each rank's shards of generated inputs. With
     `stalled`, the processes watch each other: a process ends itself if another one is gone, or if
     none makes progress for that many seconds. It is None if the run is watched from outside.
@@ -80,7 +81,8 @@ class Given:
         sketching = self.orders.sketching
         full = None if sketching is None else sorted(map(astuple, sketching.full))
         said: dict[str, object] = asdict(self.orders)
-        return said | {"cuts": None, "rewrites": {}, "sketching": full, "input_cuts": None}
+        own: dict[str, object] = {"cuts": None, "rewrites": {}, "input_cuts": None, "places": None}
+        return said | own | {"sketching": full}
 
     @staticmethod
     def read(file: Path, rank: int) -> tuple[tuple[str, ...], Orders]:
@@ -97,11 +99,12 @@ class Given:
             orders["perturbation"] = Perturbation(**orders["perturbation"]) if changes else None
         if orders["sketching"] is not None:
             full = frozenset(TensorName(*name) for name in orders["sketching"])
-            places = None if said["places"] is None else said["places"][rank]
-            of = places and {
-                TensorName(*name): (known, Cut.of_json(cut)) for name, known, cut in places
+            orders["sketching"] = Sketching(full)
+        if said["places"] is not None:
+            orders["places"] = {
+                TensorName(*name): (known, Cut.of_json(cut))
+                for name, known, cut in said["places"][rank]
             }
-            orders["sketching"] = Sketching(full, of)
         if said["rewrites"] is not None:
             orders["rewrites"] = recorded(Path(said["rewrites"]), rank).tensors
         orders["inputs"] = {name: InputRange(**of) for name, of in orders["inputs"].items()}
@@ -109,6 +112,10 @@ class Given:
             orders["input_cuts"] = {
                 TensorName(*name): Cut.of_json(cut) for name, cut in said["input_cuts"][rank]
             }
+        orders["padded"] = tuple(
+            RealSizes(kind, pattern, None if sizes is None else tuple(sizes))
+            for kind, pattern, sizes in (each.values() for each in orders["padded"])
+        )
         listed = {each: tuple(orders[each]) for each in ("kinds", "further")}
         return tuple(said["command"]), Orders(**orders | listed)
 

@@ -40,14 +40,25 @@ class Cut:
         """This cut, or if only then a tensor has that shape the same without padding, as `fully_shard` keeps it."""
         if self.flat is not None or shape == self.shape:
             return self
-        found = replace(
+        found = self._unpadded()
+        return found if found.shape == shape else self
+
+    @property
+    def is_padded(self) -> bool:
+        """True if elements of the rank's tensor are padding."""
+        if self.flat is not None:
+            return bool((self.positions() < 0).any())
+        return self._unpadded().shape != self.shape
+
+    def _unpadded(self) -> Cut:
+        """The same of a tensor whose dimensions have no padding."""
+        return replace(
             self,
             runs=tuple(
                 tuple(chain.from_iterable(_real(run, size) for run in runs))
                 for size, runs in zip(self.full, self.runs, strict=True)
             ),
         )
-        return found if found.shape == shape else self
 
     def positions(self, device: torch.device | None = None) -> Tensor:
         """For each element its place in the flattened full tensor, -1 for padding: int64 of `shape`."""
@@ -64,6 +75,11 @@ class Cut:
         held = found.flatten()[first:last]
         return torch.cat([held, held.new_full((last - first - len(held),), -1)])
 
+    def of(self, tensor: Tensor) -> Tensor:
+        """The rank's shard of a full tensor; its padding is zero."""
+        positions = self.positions(tensor.device)
+        return tensor.flatten()[positions.clamp(min=0)].masked_fill(positions < 0, 0)
+
     def as_json(self) -> dict[str, Any]:
         """A value that `json` can write."""
         return asdict(self)
@@ -78,9 +94,9 @@ class Cut:
         return Cut(tuple(said["full"]), runs, None if said["flat"] is None else tuple(said["flat"]))
 
 
-def whole(shape: tuple[int, ...]) -> Cut:
-    """The shard that is all of a tensor."""
-    return Cut(shape, tuple(((0, size, 0, 1),) for size in shape))
+def whole(shape: tuple[int, ...], real: tuple[int, ...] | None = None) -> Cut:
+    """The shard that is all of a tensor. What is beyond the sizes `real` is padding."""
+    return Cut(real or shape, tuple(((0, size, 0, 1),) for size in shape))
 
 
 def _real(run: Run, size: int) -> Iterator[Run]:

@@ -124,10 +124,7 @@ def localize_sketched(
 
 
 def _rewrites(trial: Trial, reference: Recording, found: Outcome) -> list[dict[TensorName, Tensor]]:
-    """Each rank's shards of the reference's tensors.
-
-    Shards with padding are not rewritten, nor tensors that may be summands.
-    """
+    """Each rank's shards of the reference's tensors, without those that may be summands."""
     shards: list[dict[TensorName, Tensor]] = [{} for _ in range(trial.world)]
     for name, tensor in reference.tensors.items():
         if name.kind not in REWRITTEN or name in reference.sketched or name in found.summands:
@@ -135,10 +132,7 @@ def _rewrites(trial: Trial, reference: Recording, found: Outcome) -> list[dict[T
         if name.kind in GRADIENTS_OF_ACTIVATIONS:
             tensor = tensor / found.scale.gradients
         for shard in placed(trial, name, tuple(tensor.shape)):
-            positions = shard.cut.positions()
-            if bool((positions < 0).any()):
-                continue
-            held = tensor.flatten()[positions]
+            held = shard.cut.of(tensor)
             shards[shard.rank][name] = torch.zeros_like(held) if any(shard.summand) else held
     return shards
 

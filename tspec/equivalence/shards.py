@@ -300,9 +300,7 @@ def parameter_shards(trial: Trial, reference: Recording) -> Iterator[dict[Tensor
         held = {}
         for path, cut in cuts.items():
             name = TensorName("params", path, 0)
-            positions = cut.positions()
-            flat = reference.tensors[name].flatten()
-            held[name] = flat[positions.clamp(min=0)].masked_fill(positions < 0, 0)
+            held[name] = cut.of(reference.tensors[name])
         yield held
 
 

@@ -11,6 +11,7 @@ from tspec.equivalence.generator import InputRange, numbers
 from tspec.equivalence.observing.module_calls import given_to, module_around
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.perturber import is_forward
+from tspec.equivalence.padding import real_shape
 from tspec.equivalence.recording import TensorName
 from tspec.runtime.edges import WatchedCall
 
@@ -22,7 +23,7 @@ class GeneratedInputs:
         self._orders = orders
         self._calls: Counter[TensorName] = Counter()
         self.shapes: dict[TensorName, tuple[int, ...]] = {}
-        """Inputs that were generated."""
+        """The shapes of the full tensors of inputs that were generated."""
 
     def give(self, call: WatchedCall) -> None:
         """A module, or a function that computes a loss, is called.
@@ -42,7 +43,7 @@ class GeneratedInputs:
             self._calls[first] += 1
             of_call = TensorName("inputs", known, now.step, now.microbatch, self._calls[first] - 1)
             shape = tuple(tensor.shape)
-            cut = whole(shape)
+            cut = whole(shape, real_shape(orders.padded, of_call, shape))
             if orders.input_cuts is not None:
                 if of_call not in orders.input_cuts:
                     continue
@@ -50,7 +51,7 @@ class GeneratedInputs:
             if cut.shape == shape:  # else the comparison tells of the shape
                 place = (known, str(now.step), str(now.microbatch), str(of_call.call))
                 tensor.data = numbers(orders.seed, place, cut, of).to(tensor.device, tensor.dtype)
-                self.shapes[of_call] = shape
+                self.shapes[of_call] = cut.full
 
     def _known(self, name: str, call: WatchedCall) -> str:
         """The reference's name of an input: that of the model, for each of its chunks in a pipeline."""

@@ -11,6 +11,7 @@ from tspec.equivalence.observing.held import held_here, tensors
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
+from tspec.equivalence.padding import real_shape
 from tspec.equivalence.recording import TensorName
 from tspec.runtime.edges import StateSource
 
@@ -76,7 +77,9 @@ class InitialWeights:
         if orders.seed is None or not tensor.is_floating_point():
             return
         if orders.cuts is None:
-            known, cut, mean = name, whole(tuple(tensor.shape)), _filled_with(tensor)
+            shape = tuple(tensor.shape)
+            real = real_shape(orders.padded, TensorName("params", name, 0), shape)
+            known, cut, mean = name, whole(shape, real), _filled_with(tensor)
             self.filled[name] = mean
         elif name in orders.cuts:
             known, cut, mean = orders.cuts[name]

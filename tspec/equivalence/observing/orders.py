@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tspec.equivalence.cut import Cut
 from tspec.equivalence.generator import InputRange
+from tspec.equivalence.padding import RealSizes
 from tspec.equivalence.recording import TensorName
 
 
@@ -28,14 +29,9 @@ class Perturbation:
 
 @dataclass(frozen=True, slots=True)
 class Sketching:
-    """Sketches are recorded instead of tensors. Losses and the tensors in `full` are recorded whole.
-
-    `cuts` has the reference's name of this rank's tensors, and which of its elements they are; None on the
-    reference, which has all of each.
-    """
+    """Sketches are recorded instead of tensors. Losses and the tensors in `full` are recorded whole."""
 
     full: frozenset[TensorName] = frozenset()
-    cuts: Mapping[TensorName, tuple[str, Cut]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,9 @@ class Orders:
     after they were recorded, and parameters before the first step. `further` are regular
     expressions of the names of inputs that are recorded though they are not the first of their
     module. `inputs` are inputs that are generated; `input_cuts` has this rank's shard of each of
-    them, by the call; None on the reference.
+    them, by the call; None on the reference. `places` has the reference's name of this rank's
+    tensors that are sketched or replaced, and which of its elements they are; None on the
+    reference, which has all of each. `padded` are the real sizes of tensors that the reference pads.
     """
 
     steps: int
@@ -61,3 +59,5 @@ class Orders:
     further: tuple[str, ...] = ()
     inputs: Mapping[str, InputRange] = field(default_factory=dict)
     input_cuts: Mapping[TensorName, Cut] | None = None
+    places: Mapping[TensorName, tuple[str, Cut]] | None = None
+    padded: tuple[RealSizes, ...] = ()

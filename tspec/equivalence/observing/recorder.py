@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tspec.equivalence.cut import whole
 from tspec.equivalence.observing.held import held_here
-from tspec.equivalence.observing.orders import Orders, Sketching
+from tspec.equivalence.observing.orders import Orders
+from tspec.equivalence.padding import real_part
 from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import NUMBERS, UPDATED, Sketched, TensorName
 from tspec.equivalence.sketch import Draws, sketch
@@ -83,20 +85,22 @@ class TensorRecorder:
         held = held_here(value)
         if held is None:
             return None
+        held = self.real_part(name, held)
         sketching = self._orders.sketching
         if sketching is None or name.kind in NUMBERS or name in sketching.full:
             self.tensors[name] = held.clone()
         else:
-            self._sketch(name, held, sketching)
+            self._sketch(name, held)
         return held
 
-    def _sketch(self, name: TensorName, held: Tensor, sketching: Sketching) -> None:
+    def _sketch(self, name: TensorName, held: Tensor) -> None:
         shape = tuple(held.shape)
         of, cut = name.name, whole(shape)
-        if sketching.cuts is not None:
-            if name not in sketching.cuts:  # it has no place
+        places = self._orders.places
+        if places is not None:
+            if name not in places:  # it has no place
                 return
-            of, cut = sketching.cuts[name]
+            of, cut = places[name]
         part = self.parts.get(name.subject) if name.kind in UPDATED else None
         cut = cut.fitting(shape) if part is None else replace(cut, flat=part)
         self.sketched[name] = Sketched(shape, str(held.dtype).removeprefix("torch."))
@@ -110,7 +114,20 @@ class TensorRecorder:
         if wanted is not None and held is not None and name.is_first_weight:
             wanted = wanted[tuple(map(slice, held.shape))]  # without the padding at its end
         if wanted is not None and held is not None and _is_writable(held, wanted):
-            held.copy_(wanted)
+            held.copy_(self._with_own_padding(name, wanted, held))
+
+    def _with_own_padding(self, name: TensorName, wanted: Tensor, held: Tensor) -> Tensor:
+        """The elements of `wanted`, with the padding of `held`: the reference has none. First
+        weights have zeros as padding, as generated ones do.
+        """
+        _, cut = (self._orders.places or {}).get(name, ("", None))
+        if cut is None or name.is_first_weight or not cut.is_padded:
+            return wanted
+        return torch.where(cut.positions(held.device) < 0, held, wanted.to(held))
+
+    def real_part(self, name: TensorName, tensor: Tensor) -> Tensor:
+        """A tensor without the padding that only the reference's layout tells of."""
+        return real_part(self._orders.padded, name, tensor)
 
 
 def _without_signs(tensors: Iterable[Tensor]) -> list[Tensor]:

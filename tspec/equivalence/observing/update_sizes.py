@@ -16,8 +16,7 @@ class UpdateSizes:
     """
 
     def __init__(self, orders: Orders, recorder: TensorRecorder) -> None:
-        sketching = orders.sketching
-        is_reference = sketching is not None and sketching.cuts is None
+        is_reference = orders.sketching is not None and orders.places is None
         self._recorder = recorder
         self.are_followed = (
             is_reference and orders.perturbation is None and "params" in orders.kinds
@@ -28,16 +27,21 @@ class UpdateSizes:
 
     def begins(self, name: str, tensor: Tensor) -> None:
         """A parameter has these numbers before the first step."""
-        self._before[name] = tensor.clone()
+        self._before[name] = self._real(name, tensor).clone()
 
     def is_made_from(self, name: str, gradient: Tensor) -> None:
         """The next update of a parameter reads this gradient."""
-        self._gradients[name] = gradient.clone()
+        self._gradients[name] = self._real(name, gradient).clone()
 
     def is_made(self, name: str, step: int, tensor: Tensor) -> None:
         """A parameter has these numbers after a step."""
         before, gradient = self._before.get(name), self._gradients.get(name)
+        tensor = self._real(name, tensor)
         if before is not None and gradient is not None and before.numel() == gradient.numel():
             made = spread(tensor.double() - before.double(), gradient)
             self._recorder.tensors[TensorName("updates", name, step)] = made
         self._before[name] = tensor.clone()
+
+    def _real(self, name: str, tensor: Tensor) -> Tensor:
+        """A parameter or its gradient without padding."""
+        return self._recorder.real_part(TensorName("params", name, 0), tensor)
