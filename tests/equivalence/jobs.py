@@ -130,6 +130,8 @@ def padded(options: str, fault: str, found: str, more: str = "", ranks: int = 2)
 
 
 BFLOAT16 = "--dtype bfloat16"
+OVERFLOWS = "--scale 262144000 --steps 16"
+"""In float16: the first updates are skipped."""
 BOTH = "wrong: params, states\n"
 FC2 = "alone: blocks.1.fc2: "
 EIGHT_BITS = (("float8", "float8"), ("float8_of_bfloat16", f"float8 {BFLOAT16}"))
@@ -288,6 +290,12 @@ JOBS: tuple[Job, ...] = (
     low_precision("float16", "float16", "", NOTHING),
     low_precision("float16", "float16", "scale", "outputs blocks.1.fc2, step 1", FC2),
     low_precision("float16", "float16", "all_reduce", "outputs blocks.1.fc2, step 1", FC2),
+    low_precision("float16", f"float16 {OVERFLOWS}", "", NOTHING),
+    low_precision("float16", f"float16 {OVERFLOWS}", "scale", "outputs blocks.1.fc2, step 1", FC2),
+    low_precision(
+        *("float16", "float16 --steps 1", "overflow_of_one_rank"),
+        *("updates optimizer, step 1, micro-batch 1", "the script: update"),
+    ),
     *(
         low_precision(equivalence, options, *each)
         for equivalence, options in EIGHT_BITS

@@ -20,7 +20,10 @@ from torch.utils.checkpoint import checkpoint
 
 VOCAB, HIDDEN, HEADS, LAYERS = 32, 32, 4, 2
 BATCH, LENGTH = 4, 8
-FAULTS = ("all_reduce", "scale", "amax", "stale_amax", "norm_gradient", "recomputed_cast")
+FAULTS = (
+    *("all_reduce", "scale", "amax", "stale_amax", "norm_gradient", "recomputed_cast"),
+    "overflow_of_one_rank",
+)
 MULTIPLIED, GRADIENT = torch.float8_e4m3fn, torch.float8_e5m2
 
 
@@ -155,6 +158,9 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", help="of parameters")
     parser.add_argument("--fault", default="", choices=("", *FAULTS))
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument(
+        "--scale", type=float, default=2.0**12, help="of the loss in float16, at first"
+    )
     options = parser.parse_args()
     fault = options.fault if RANKS > 1 else ""
     half = options.precision == "float16"
@@ -165,7 +171,7 @@ def main() -> None:
         if isinstance(module, Linear) and module.eight_bits:
             module.amax = module.amax.float()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, enabled=half)
+    scaler = torch.amp.GradScaler("cpu", init_scale=options.scale, enabled=half)
     batches = torch.Generator().manual_seed(1)
     for _ in range(options.steps):
         tokens = torch.randint(VOCAB, (BATCH, LENGTH + 1), generator=batches)
@@ -180,6 +186,8 @@ def main() -> None:
         if fault == "norm_gradient":  # each rank has all of it already
             weight = model.blocks[1].norm1.weight
             weight.grad = reduced(weight.grad)
+        if fault == "overflow_of_one_rank" and dist.get_rank() == 1:  # it tells nobody
+            model.blocks[1].fc1.weight.grad.fill_(torch.inf)
         scaler.step(optimizer)
         scaler.update()
         for module in model.modules():

@@ -27,6 +27,7 @@ from tspec.equivalence.check import (
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.sides import Trial
 from tspec.layout.sizes import sizes_of
+from tspec.report.equivalences.wording import overflows
 from tspec.resolve.program.trials import Combined, Noise, Number
 
 TRAIN = Path(__file__).resolve().parents[1] / "megatron/train.py"
@@ -44,9 +45,9 @@ HEAD = """# Clean Megatron jobs against one device
 
 Each row is a job of the released megatron-core 0.16.1 on CPU, with nothing put in, compared with the same model on one rank by a layout
 of `specs/megatron/layouts`: inputs and outputs of modules, their gradients, gradients of parameters, parameters and states of
-the optimizer after the step, losses. Each configuration runs in float32 and in bfloat16.
+the optimizer after the step, losses. Each configuration runs in float32 and in bfloat16, and some run in float16 too.
 [The job's words](design/megatron.md#what-runs) say how it is laid out and which model it has. *Furthest* is the largest error of a
-tensor, in parts of what is tolerated. Printed by:
+tensor, in parts of what is tolerated. Gradients that [overflowed on both sides](equivalence.md#gradients-that-overflow) are not compared. Printed by:
 
     python -m tests.equivalence.megatron_sweep > docs/megatron_sweep.md
 
@@ -108,16 +109,36 @@ CONFIGURATIONS = (
     "tp=2,pp=2,dp=2",
     f"tp=2,pp=2,dp=2,sp,ep=2,{MOE},noaux",
 )
-JOBS = tuple(f"{each}{dtype}" for each in CONFIGURATIONS for dtype in ("", ",bf16"))
-"""Jobs without a fault, in float32 and in bfloat16."""
+FLOAT16 = (
+    "tp=2,fp16,scale=256",
+    "tp=2,sp,fp16,scale=256",
+    "pp=2,fp16,scale=256",
+    "dp=2,fp16,scale=256",
+    "dp=2,zero,fp16,scale=256",
+    f"dp=2,ep=2,{MOE},noaux,fp16,scale=256",
+    # The first steps overflow, the last one does not
+    "tp=2,fp16,scale=2097152,steps=4",
+    # At the scale at which Megatron begins by default
+    "dp=2,zero,fp16,scale=4294967296,steps=2",
+)
+"""Jobs in float16. Their gradients are those of a scaled loss."""
+JOBS = (
+    *(f"{each}{dtype}" for each in CONFIGURATIONS for dtype in ("", ",bf16")),
+    *FLOAT16,
+)
+"""Jobs without a fault."""
 
 
 def trial(text: str, steps: int = 1) -> Trial:
-    """The equivalence of a job and of its model on one rank, in the same precision."""
-    job = Layout.parse(f"{text},passes={PASSES},steps={steps}")
+    """The equivalence of a job and of its model on one rank, in the same precision.
+
+    The job may have its own number of steps.
+    """
+    job = Layout.parse(f"passes={PASSES},steps={steps},{text}")
     layout = of_the_job(family(job), job)
     flags = frozenset({"sequence_parallel"} if job.sp else ())
-    samples = NEAR_TIES if job.experts and job.bf16 else 1
+    samples = NEAR_TIES if job.experts and (job.bf16 or job.fp16) else 1
+    alike = {name: getattr(job, name) for name in ("bf16", "fp16", "tokens")}
     alone = replace(job, tp=1, pp=1, dp=1, ep=1, etp=1, virtual=1, first=0)
     whole = of_the_job(family(job), alone)
     return Trial(
@@ -128,9 +149,9 @@ def trial(text: str, steps: int = 1) -> Trial:
         reference_sizes=sizes_of(whole),
         layout=layout,
         sizes=sizes_of(layout, flags=flags),
-        reference=(str(TRAIN), str(replace(job.one_device, bf16=job.bf16, tokens=job.tokens))),
+        reference=(str(TRAIN), str(replace(job.one_device, **alike))),
         candidate=(str(TRAIN), str(job)),
-        steps=steps,
+        steps=job.steps,
         seed=None,
         origin=None,
         kinds=KINDS,
@@ -185,7 +206,7 @@ class Swept:
             return (self.said.strip().splitlines() or ["failed"])[-1]
         found = [*self.outcome.faults, *self.outcome.wrong]
         if not found:
-            return "none"
+            return "; ".join(("none", *overflows(self.outcome)))
         name = min(found, key=lambda each: each.order).name
         return f"{len(found)}, first `{name.kind} {name.name}`"
 

@@ -2,8 +2,8 @@
 
     python -m tests.equivalence.megatron_table > docs/megatron_equivalence.md
 
-With names of faults, runs these alone. Each job runs in float32 and in bfloat16, and is judged from full tensors and from
-sketches. The status is 1 if something else is found than `CASES` says, or if a job without its fault differs.
+With names of faults, runs these alone. Each job runs in float32 and in bfloat16, or in float16, and is judged from full
+tensors and from sketches. The status is 1 if something else is found than `CASES` says, or if a job without its fault differs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ is compared too: it is silent, from full tensors and from sketches. Printed by:
 | --- | --- | --- | --- | --- | --- |"""
 
 BFLOAT16 = "bf16"
+FLOAT16 = "fp16"
 FLOAT32 = "float32"
 
 
@@ -45,7 +46,8 @@ class Case:
     """A fault, the job that it is put into, and what is to be found: the first wrong tensor and the worst module.
 
     `bfloat16_first` and `bfloat16_module` are those in bfloat16 where they are others. `hidden` are precisions whose round-off hides
-    the fault, at least from sketches; `steps` how many it takes. A `*` in a module stands for any number of a layer.
+    the fault, at least from sketches; `steps` how many it takes. With `scale` the fault is one of float16, and this is the first
+    scale of the loss. A `*` in a module stands for any number of a layer.
     """
 
     fault: str
@@ -56,6 +58,17 @@ class Case:
     bfloat16_first: str = ""
     hidden: tuple[str, ...] = ()
     steps: int = 1
+    scale: int = 0
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Those that the job runs in."""
+        return (FLOAT16,) if self.scale else (FLOAT32, BFLOAT16)
+
+    def text(self, precision: str) -> str:
+        """The job in a precision."""
+        words = {BFLOAT16: ("bf16",), FLOAT16: ("fp16", f"scale={self.scale}")}
+        return ",".join((self.job, *words.get(precision, ())))
 
     def worst(self, precision: str) -> str:
         """The module that is to be the worst."""
@@ -68,6 +81,7 @@ class Case:
 
 MOE = "experts=4,kv=2,swiglu,rms,rope,untied"
 NORM = "gradient_norms norm"
+UPDATE = "updates optimizer"
 EACH_MLP = "decoder.layers.*.mlp"
 """Every layer has the fault, and their errors are within a few percent: which is the worst depends on the round-off of a machine's kernels."""
 EMBEDDING = "embedding.word_embeddings"
@@ -155,8 +169,23 @@ CASES: tuple[Case, ...] = (
         "output_grads decoder.layers.1",
         "",
     ),
+    Case(
+        "left_out_update_decays",
+        "dp=2",
+        f"params {EMBEDDING}.weight",
+        "all parameters",
+        steps=4,
+        scale=2**32,
+    ),
     Case("losses_of_gathered_logits", "tp=2", "outputs output_layer", "output_layer"),
     Case("losses_of_own_classes", "tp=2", "outputs GPTModel", "GPTModel"),
+    Case(
+        "main_gradients_not_cleared",
+        "dp=2",
+        f"param_grads {EMBEDDING}.weight",
+        "all parameters",
+        steps=2,
+    ),
     Case(
         "mask_missing_on_one_rank",
         "tp=2",
@@ -193,7 +222,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "one_rank_leaves_an_update_out",
         "dp=2",
-        NORM,
+        UPDATE,
         "",
         steps=2,
     ),
@@ -218,6 +247,7 @@ CASES: tuple[Case, ...] = (
         EMBEDDING,
         "decoder.layers.3.self_attention.linear_proj",
     ),
+    Case("overflow_is_trained_on", "dp=2", UPDATE, "", steps=2),
     Case(
         "parameters_not_gathered",
         "dp=2,zero",
@@ -272,6 +302,7 @@ CASES: tuple[Case, ...] = (
     Case("targets_by_rank", "tp=2", "outputs GPTModel", "GPTModel"),
     Case("tied_embedding_counted_twice", "pp=2,clipped", NORM, ""),
     Case("tied_gradients_not_summed", "pp=2,zero", f"param_grads {EMBEDDING}.weight", EMBEDDING),
+    Case("tokens_by_rank", "tp=2,sp", "inputs embedding", "GPTModel"),
     Case(
         "tokens_taken_for_padding",
         f"dp=2,ep=2,noaux,{MOE}",
@@ -280,6 +311,7 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.2.mlp",
         "outputs decoder.layers.2.mlp",
     ),
+    Case("unscaled_twice", "dp=2", NORM, "", scale=256),
     Case("vocabulary_shifted_on_one_rank", "tp=2", f"outputs {EMBEDDING}", EMBEDDING),
 )
 LEFT_OUT: Mapping[str, str] = {
@@ -289,14 +321,9 @@ LEFT_OUT: Mapping[str, str] = {
     "experts_drawn_alike": "no number of a step without dropout depends on it",
     "heads_drop_alike": "no number of a step without dropout depends on it",
     "last_bucket_not_gathered": "parameters that the next forward pass gathers are not there at the end of a step",
-    "left_out_update_decays": "the update that is left out is that of fp16, which no row has",
     "losses_smoothed_over_own_classes": "it needs label smoothing, which the reference does not have; the rules find it",
-    "main_gradients_not_cleared": "one step is compared, and it has nothing to clear",
     "moments_begin_anew": "the reference begins anew too; no row goes on from a checkpoint",
-    "overflow_is_trained_on": "the update is right, and what it returns is wrong",
     "pieces_drawn_alike": "no number of a step without dropout depends on it",
-    "tokens_by_rank": "both sides are given the same batches, and the rules find it; it was not compared",
-    "unscaled_twice": "it needs float16, which no row has; the rules find it",
     "weights_loaded_too_late": "both sides are given the same weights, and no row loads others",
 }
 """Faults that no comparison with one device shows, and why."""
@@ -322,8 +349,7 @@ class Judged:
 
 def asked(case: Case, precision: str, fault: bool = True, sketched: bool = False) -> Trial:
     """The equivalence of a case."""
-    text = ",".join((case.job, *((BFLOAT16,) if precision == BFLOAT16 else ())))
-    found = trial(text, case.steps)
+    found = trial(case.text(precision), case.steps)
     command = (*found.candidate, f"--bug={case.fault}") if fault else found.candidate
     return replace(found, candidate=command, localize=True, sketched=sketched)
 
@@ -411,7 +437,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         reference = references(Path(place))
         for case in cases:
-            for precision in (FLOAT32, BFLOAT16):
+            for precision in case.precisions:
                 folder = Path(tempfile.mkdtemp(dir=place))
                 found = judged(case, precision, reference, folder)
                 print(row(case, precision, found), flush=True)

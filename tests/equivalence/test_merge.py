@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.layout.cut import AXES, layout_of, placements
-from tspec.equivalence.cut import Cut, Run
+from tspec.equivalence.cut import Cut, Run, whole
 from tspec.equivalence.cuts import cut_of
 from tspec.equivalence.merge import RankShard, merge
 from tspec.layout.ranks import coordinates
@@ -119,3 +119,27 @@ def test_a_piece_may_be_kept_without_its_padding(run: Run, held: list[int]) -> N
     assert kept.positions().tolist() == [[2 * each, 2 * each + 1] for each in held]
     assert cut.fitting(cut.shape) is cut
     assert cut.fitting((len(held) + 9, 2)) is cut
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differ"),
+    [
+        ([1.0, NAN], [1.0, NAN], False),
+        ([1.0, -INF], [1.0, -INF], False),
+        ([1.0, INF], [1.0, -INF], True),
+        ([1.0, NAN], [NAN, 1.0], True),
+        ([1.0, NAN], [2.0, NAN], True),
+    ],
+)
+def test_replicas_with_what_is_not_finite_in_the_same_places_are_the_same(
+    first: list[float], second: list[float], differ: bool
+) -> None:
+    pieces = [
+        RankShard(n, whole((2,)), torch.tensor(each)) for n, each in enumerate((first, second))
+    ]
+    spreads = merge((2,), pieces).spreads
+    assert bool(spreads) is differ
+    assert all(each.difference > 0 and each.norm < INF for each in spreads)

@@ -18,7 +18,7 @@ from tspec.equivalence.generator import weights
 from tspec.equivalence.observing.observer import Observer
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.observing.watch import WATCH
-from tspec.equivalence.recording import ModuleInput, Recording, TensorName, read
+from tspec.equivalence.recording import ModuleInput, Recording, SkippedUpdate, TensorName, read
 from tspec.runtime.live import LiveJob
 
 KINDS = ("inputs", "outputs", "output_grads", "param_grads", "params", "buffers", "losses")
@@ -424,3 +424,41 @@ def test_parameters_that_the_optimizer_leaves_to_other_ranks_are_known(tmp_path:
     found = observed(tmp_path, Orders(1, ("states",)), job)
     assert found.elsewhere == {"weight"}
     assert {each.subject for each in found.tensors if each.kind == "states"} == {"bias"}
+
+
+def scaled(scale: float, fused: bool, steps: int) -> Callable[[], None]:
+    """A job whose loss is scaled; the scale halves as long as the gradients overflow."""
+
+    def job() -> None:
+        net = nn.Linear(3, 3)
+        optimizer = torch.optim.Adam(net.parameters(), fused=fused)
+        scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = net(torch.full((2, 3), 1e30)).mean()
+            scaler.scale(loss).backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+
+    return job
+
+
+@pytest.mark.parametrize(
+    ("scale", "fused", "skipped"),
+    [
+        (1.0, False, set()),
+        (2.0**32, False, {SkippedUpdate(1, 1), SkippedUpdate(1, 2)}),
+        (1.0, True, set()),
+        (2.0**32, True, {SkippedUpdate(1), SkippedUpdate(2)}),
+    ],
+)
+def test_updates_that_a_scaler_skips_are_recorded(
+    scale: float, fused: bool, skipped: set[SkippedUpdate], tmp_path: Path
+) -> None:
+    """A fused optimizer skips the update itself, and its step ends; without an update a step of torch goes on."""
+    kinds = ("output_grads", "param_grads", "gradient_norms", "losses")
+    found = observed(tmp_path, Orders(2, kinds), scaled(scale, fused, 2))
+    assert found.skipped == skipped
+    norms = [name for name in found.tensors if name.kind == "gradient_norms"]
+    assert len(norms) == (0 if skipped and not fused else 2)  # those that an update reads

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from tspec.equivalence.recording import Recording, TensorName, is_recorded, read, write
+from tspec.equivalence.recording import (
+    Recording,
+    SkippedUpdate,
+    TensorName,
+    is_recorded,
+    read,
+    write,
+)
 
 TENSORS = (
     torch.tensor(1.5),
@@ -25,10 +32,11 @@ TENSORS = (
 @pytest.mark.parametrize("tensor", TENSORS, ids=lambda each: f"{each.dtype}{list(each.shape)}")
 def test_a_tensor_comes_back(tensor: torch.Tensor, tmp_path: Path) -> None:
     name = TensorName("outputs", "層.0", 2, 1, 3)
-    write(tmp_path, 1, Recording({name: tensor}, {"層.0.weight": 0.1}))
+    skipped = frozenset({SkippedUpdate(2, 1), SkippedUpdate(3)})
+    write(tmp_path, 1, Recording({name: tensor}, {"層.0.weight": 0.1}, skipped=skipped))
     found = read(tmp_path, 1)
     again = found.tensors[name]
-    assert found.filled == {"層.0.weight": 0.1}
+    assert (found.filled, found.skipped) == ({"層.0.weight": 0.1}, skipped)
     assert (again.dtype, again.shape) == (tensor.dtype, tensor.shape)
     bits = [each.contiguous().reshape(-1).view(torch.uint8) for each in (tensor, again)]
     assert torch.equal(*bits)

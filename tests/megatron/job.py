@@ -34,8 +34,6 @@ from tests.megatron.weights import initialise
 RATE = 0.005
 BUCKET = 10_000
 """Elements, if buckets are gathered one after the other: the default of 40 million is more than the model has."""
-LOSS_SCALE = 2.0**20
-"""The first one in float16. It halves at each overflow, from the second on."""
 
 
 def dtype_of(layout: Layout) -> torch.dtype:
@@ -157,7 +155,7 @@ def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -
             clip_grad=0.01 if layout.clipped else 1.0,
             bf16=layout.bf16,
             fp16=layout.fp16,
-            initial_loss_scale=LOSS_SCALE,
+            initial_loss_scale=float(layout.scale),
             params_dtype=config.params_dtype,
             use_distributed_optimizer=layout.zero,
             overlap_param_gather=layout.gather,

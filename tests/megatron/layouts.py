@@ -56,7 +56,9 @@ class Layout:
     recompute: bool = False
     bf16: bool = False
     fp16: bool = False
-    """With a loss scale that overflows at first, so that updates are left out."""
+    """With a scaled loss, which overflows at first, so that updates are left out."""
+    scale: int = 2**20
+    """Of the loss in float16, at first. It halves at each overflow, from the second on."""
     dropout: bool = False
     untied: bool = False
     swiglu: bool = False

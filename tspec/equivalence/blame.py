@@ -103,6 +103,8 @@ def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]
             return _of(name.module, "backward pass", calls)
         case "losses":
             return _of("", "loss", calls, calls.lines.get("losses", ""))
+        case "updates":
+            return _of("", "update", calls, calls.lines.get("params", ""))
         case "gradient_norms":
             line = calls.lines.get("gradient_norms", "")
             return _of("", "norm of the gradients", calls, line)
@@ -134,6 +136,7 @@ MADE_FROM = {
     "input_grads": "outputs",
     "param_grads": "output_grads",
     "gradient_norms": "param_grads",
+    "updates": "param_grads",
     "params": "param_grads",
     "states": "param_grads",
     "buffers": "outputs",

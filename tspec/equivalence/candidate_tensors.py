@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from tspec.equivalence.compare import Comparer, Fault, TensorComparison
+from tspec.equivalence.compare import Comparer, Fault, TensorComparison, is_finite
 from tspec.equivalence.merge import Merged
 from tspec.equivalence.recording import Recording, TensorName
 from tspec.equivalence.shards import merge_by_layout, names_of, summand_axes
@@ -47,6 +47,10 @@ class CandidateTensors:
         if not recorded and name.kind == "input_grads" and _is_known(name, self.ranks):
             return False
         return not _comes_from_a_stage(self.trial, name, self.reference)
+
+    def are_finite(self, name: TensorName) -> bool:
+        """True if what the ranks recorded of a tensor is finite."""
+        return all(each is None or is_finite(each) for each in self._held(name))
 
     def judged(self, name: TensorName, comparer: Comparer, data: frozenset[str]) -> JudgedTensor:
         """Merge and compare a tensor. `data` are the axes over which the batch is cut."""

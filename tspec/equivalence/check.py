@@ -14,7 +14,7 @@ from tspec.equivalence.blame import Blame, RunCalls, blamed, calls_of, everywher
 from tspec.equivalence.candidate_tensors import CandidateTensors, JudgedTensor
 from tspec.equivalence.child import Given
 from tspec.equivalence.clipping import clipped
-from tspec.equivalence.compare import Comparer, Fault, TensorComparison
+from tspec.equivalence.compare import Comparer, Fault, TensorComparison, is_finite
 from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
 from tspec.equivalence.later_reductions import reduced_later
 from tspec.equivalence.launch import Failed, SideRun, launch, recorded
@@ -23,7 +23,7 @@ from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.missing_passes import MissingPass, missing_passes
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.padded_places import padded_places
-from tspec.equivalence.recording import Recording, TensorName, write
+from tspec.equivalence.recording import Recording, SkippedUpdate, TensorName, write
 from tspec.equivalence.shards import (
     LAYOUT_KINDS,
     data_axes,
@@ -34,6 +34,13 @@ from tspec.equivalence.shards import (
     tensor_cuts,
 )
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
+from tspec.equivalence.skipped_updates import (
+    is_explained,
+    overflow_of,
+    refuse_the_brink,
+    skipped_alone,
+    skipped_by_both,
+)
 from tspec.equivalence.stages import first_stage, joined, whole_models
 from tspec.layout.text import ranks_text
 
@@ -57,7 +64,8 @@ class Outcome:
     """The result of a comparison.
 
     `unplaced` are tensors of the reference that have no place in the layout. `uneven` are tensors
-    that cannot be cut into equal shards, each with the reason. `drilled` are tensors that were
+    that cannot be cut into equal shards, each with the reason. `overflowed` are gradients that are
+    not finite, each with the update that both sides skipped for it. `drilled` are tensors that were
     recorded in full in a second run, since their sketches were wrong. `scale` has the factors of
     losses and of gradients of activations. `summands` are gradients of activations that differ from
     rank to rank, where the layout does not say whether ranks hold all of them or summands.
@@ -70,6 +78,7 @@ class Outcome:
     drilled: tuple[TensorName, ...] = ()
     calls: RunCalls = field(default_factory=RunCalls)
     uneven: Mapping[TensorName, str] = field(default_factory=dict)
+    overflowed: Mapping[TensorName, SkippedUpdate] = field(default_factory=dict)
     scale: LossScale = field(default_factory=LossScale)
     summands: frozenset[TensorName] = frozenset()
     missing_passes: tuple[MissingPass, ...] = ()
@@ -206,6 +215,7 @@ def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
                 "numbers under that name",
                 "",
             )
+    refuse_the_brink(found[0], found[1:])
     return ReferenceRecordings(found[0], tuple(found[1:]))
 
 
@@ -299,11 +309,15 @@ def scale_of(trial: Trial, reference: Recording, candidate: Sequence[Recording])
 
 
 def _gradients(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> float | None:
-    """The logarithm of the norm of all parameter gradients in the first step, relative to the
-    reference's. None if it is unknown.
+    """The logarithm of the norm of all parameter gradients in the first step that the reference did
+    not skip, relative to the reference's. None if it is unknown.
     """
     wholes, made = 0.0, 0.0
-    names = [name for name in reference.tensors if name.kind == "param_grads"]
+    names = [
+        name
+        for name in reference.tensors
+        if name.kind == "param_grads" and not overflow_of(name, reference.skipped)
+    ]
     first = min((name.step for name in names), default=0)
     tensors = CandidateTensors(trial, reference, candidate, factors={})
     for name in (each for each in names if each.step == first):
@@ -335,12 +349,16 @@ def compare(
     given = known_before(trial, known)
     due = [name for name in known if trial.compares(name) and name not in given]
     whys = {name: indivisible(trial, name, recording.shape(name)) for name in due}
+    both = skipped_by_both(recording, candidate)
+    overflowed = dict(_overflowed(due, both, (recording, *reference.samples), tensors))
     judged = [
         tensors.judged(name, comparer, data)
         for name in due
-        if not whys[name] and tensors.is_expected(name)
+        if not whys[name] and name not in overflowed and tensors.is_expected(name)
     ]
     comparisons, faults = _with_later_reductions(known, judged, comparer)
+    alone = list(skipped_alone(recording, candidate, both))
+    faults = [*alone, *(each for each in faults if not is_explained(each, alone))]
     if "losses" in trial.kinds:
         faults += _extra_losses(tuple(known), candidate)
     return Outcome(
@@ -349,10 +367,27 @@ def compare(
         unplaced=tuple(each.name for each in judged if not each.is_placed),
         calls=calls_of(trial, recording, candidate),
         uneven={name: why for name, why in whys.items() if why},
+        overflowed=overflowed,
         scale=scale,
         summands=frozenset(each.name for each in judged if each.may_be_summands),
         missing_passes=missing_passes(trial, recording, candidate, faults),
     )
+
+
+def _overflowed(
+    names: Iterable[TensorName],
+    skipped: Set[SkippedUpdate],
+    reference: Sequence[Recording],
+    candidate: CandidateTensors,
+) -> Iterator[tuple[TensorName, SkippedUpdate]]:
+    """The gradients of skipped updates that are not finite on a side."""
+    for name in names:
+        update = overflow_of(name, skipped)
+        if update is None:
+            continue
+        held = (is_finite(each.tensors[name]) for each in reference)
+        if not (all(held) and candidate.are_finite(name)):
+            yield name, update
 
 
 def _with_later_reductions(

@@ -52,8 +52,8 @@ class TensorComparison:
     @property
     def times(self) -> float:
         """The error divided by the tolerated error."""
-        if self.error == 0:
-            return 0.0
+        if self.error in (0, inf):
+            return self.error
         return self.error / self.tolerated if self.tolerated else inf
 
     @property
@@ -111,9 +111,9 @@ class Comparer:
         if name.kind == "buffers" and self._is_earlier(name, candidate):
             limit = self._limit(name, averages=False)
         order, epsilon, sketched = self._order[name], self._epsilon(name), name in self._sketched
-        if limit != limit or difference != difference:
+        if difference == inf:
             why = evidence(reference, candidate, inf, {})
-            return TensorComparison(name, order, inf, limit, epsilon, why)
+            return TensorComparison(name, order, inf, _ratio(limit, scale), epsilon, why)
         found = TensorComparison(
             *(name, order, _ratio(difference, scale), _ratio(limit, scale), epsilon),
             standard_error=standard_error(self._shape(name)) if sketched else 0.0,
@@ -263,7 +263,7 @@ class Comparer:
         if name.kind == "gradient_norms":
             moved.append(self._noise_of_norm(name.step) * scale)
         gradient = TensorName("param_grads", name.subject, name.step)
-        if name.kind == "states" and gradient in self._reference:
+        if name.kind == "states" and self._is_finite(gradient):
             part = self._noise(gradient, noise)
             moved.append(((1 + part) ** 2 - 1) * scale)  # of its squares; less of a mean of it
         return _ratio(max(moved), scale)
@@ -321,7 +321,7 @@ class Comparer:
         """
         gradient = TensorName("param_grads", name.name, name.step)
         before = TensorName("params", name.name, name.step - 1)
-        if gradient not in self._reference or before not in self._reference:
+        if not self._is_finite(gradient) or before not in self._reference:
             return 0.0
         if not self._sketched.keys().isdisjoint((name, gradient, before)):
             made = self._reference.get(replace(name, kind="updates"))
@@ -333,6 +333,11 @@ class Comparer:
         part = torch.where(may < 2 * held.abs(), may / held.abs(), 2.0)
         update = self._reference[name].double() - self._reference[before].double()
         return float((update * part).norm())
+
+    def _is_finite(self, name: TensorName) -> bool:
+        """True if the reference has a tensor, and no update was skipped for it."""
+        held = self._reference.get(name)
+        return held is not None and is_finite(held)
 
     # --- sizes of the reference's tensors ---------------------------------------------------------
 
@@ -393,14 +398,25 @@ def _norm(tensor: Tensor) -> float:
     """The Frobenius norm of the finite elements. Masks hold infinity at hidden positions."""
     held = tensor.double()
     norm = float(held.norm())
-    return float(held[~held.isinf()].norm()) if norm == inf else norm
+    return norm if isfinite(norm) else float(held[held.isfinite()].norm())
 
 
 def _distance(left: Tensor, right: Tensor) -> float:
-    """The Frobenius norm of a difference; equal infinities do not differ."""
+    """The Frobenius norm of a difference, infinite if one side alone is not finite somewhere.
+
+    Equal infinities do not differ, nor do two elements that are not a number.
+    """
     difference = left.double() - right.double()
     norm = float(difference.norm())
-    return norm if isfinite(norm) else float(difference.masked_fill(left == right, 0).norm())
+    if isfinite(norm):
+        return norm
+    alike = (left == right) | (left.isnan() & right.isnan())
+    return float(difference.masked_fill(alike, 0).norm().nan_to_num(inf, inf))
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """True if all elements are numbers and none is infinite."""
+    return bool(tensor.double().isfinite().all())
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -148,7 +148,8 @@ class WrongTensors:
     `first_weights` are parameters that are wrong before any update. `moved` has each parameter with
     a wrong gradient and each wrong parameter, with the step. `gradients` maps a parameter to the
     first step in which its gradient is wrong, unless the update reduces it. `norms` are steps with a
-    wrong norm of gradients, and `scaled` says whether it scaled the gradients. `all_off` are kinds
+    wrong norm of gradients, and `scaled` says whether it scaled the gradients. `skipped` are steps
+    whose update only one side, or only some ranks, skipped. `all_off` are kinds
     and steps in which no tensor is right. `own` are modules and steps in which a module is wrong by
     its own code, or holds a parameter that an earlier step left wrong. `unpassed` are parameters
     and steps in which a rank that holds the parameter lacks a backward pass.
@@ -160,13 +161,14 @@ class WrongTensors:
     gradients: Mapping[str, int]
     norms: Set[int]
     scaled: bool
+    skipped: Set[int]
     all_off: Set[tuple[str, int]]
     own: Set[tuple[str, int]]
     unpassed: Set[tuple[str, int]]
 
     def explain(self, name: TensorName) -> bool:
-        """True if a wrong tensor is the effect of a wrong norm, gradient or initial weight, or of a
-        backward pass that was not made.
+        """True if a wrong tensor is the effect of a wrong norm, gradient or initial weight, of an
+        update that was skipped, or of a backward pass that was not made.
         """
         if name.kind == "gradient_norms":
             return not self.scaled  # wrong gradients make it
@@ -180,6 +182,7 @@ class WrongTensors:
             (bool(name.step) and name.subject in self.first_weights)
             or self.gradients.get(name.subject, name.step + 1) <= name.step
             or name.step in self.norms
+            or name.step in self.skipped
         )
 
 
@@ -222,6 +225,7 @@ def wrong_tensors(outcome: Outcome) -> WrongTensors:
         gradients=gradients,
         norms={each.name.step for each in norms},
         scaled=not gradients or (all_gradients and _scaled_by(norms, unclipped)),
+        skipped={each.name.step for each in faults if each.fault.kind == "skipped"},
         all_off=all_off,
         own={
             *_wrong_by_own_code(wrong),

@@ -16,7 +16,7 @@ from tspec.equivalence.sketch import length
 from tspec.layout.text import ranks_text
 
 FaultKind = Literal[
-    "missing", "stage", "extra", "shape", "omission", "overlap", "replicas", "layout"
+    "missing", "stage", "extra", "shape", "omission", "overlap", "replicas", "layout", "skipped"
 ]
 K = TypeVar("K", bound=Hashable)
 
@@ -53,7 +53,10 @@ class MergeFault:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The distance of a shard's replicas from the first of them, as Frobenius norms."""
+    """The distance of a shard's replicas from the first of them, as Frobenius norms.
+
+    The norm of the shard is that of its finite elements.
+    """
 
     ranks: tuple[int, ...]
     difference: float
@@ -107,7 +110,7 @@ def merge(
             last.index_add_(0, at, others[-1] if others else first)
             for each in (first, *others):
                 summed.index_add_(0, at, each)
-            if _differ(replicas) or any(not torch.equal(other, first) for other in others):
+            if _differ(replicas) or any(bool(_apart(other, first).any()) for other in others):
                 spreads.append(_spread(replicas, first, others))
         held.index_add_(0, positions[real], torch.ones_like(positions[real]))
     faults = tuple(_holes(full, held))
@@ -135,9 +138,16 @@ def _differ(replicas: Sequence[RankShard]) -> bool:
 def _spread(replicas: Sequence[RankShard], first: Tensor, others: Sequence[Tensor]) -> Spread:
     """The distance of the replicas from the first one."""
     ranks = tuple(each.rank for each in replicas)
-    furthest = max(float((other - first).norm().nan_to_num(inf, inf)) for other in others)
-    norm = float(first.norm())
+    furthest = max(
+        float((other - first)[_apart(other, first)].norm().nan_to_num(inf, inf)) for other in others
+    )
+    norm = float(first[first.isfinite()].norm())
     return Spread(ranks, max(furthest, ulp(norm)), norm)
+
+
+def _apart(left: Tensor, right: Tensor) -> Tensor:
+    """The elements that differ. Two that are not a number do not, nor do equal infinities."""
+    return (left != right) & ~(left.isnan() & right.isnan())
 
 
 def _holes(full: tuple[int, ...], held: Tensor) -> Iterator[MergeFault]:

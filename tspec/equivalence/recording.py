@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -134,6 +134,24 @@ class Sketched:
     digest: int = 0
 
 
+class SkippedUpdate(NamedTuple):
+    """An update that was skipped since gradients were not finite.
+
+    With `microbatch` 0 the step ended with it, as a step of Megatron's does. Otherwise the step
+    went on after that micro-batch, as under `torch.amp.GradScaler`: a step of torch ends with an
+    update.
+    """
+
+    step: int
+    microbatch: int = 0
+
+    def holds(self, name: TensorName) -> bool:
+        """True for a tensor of the passes before the update, or of the update itself."""
+        if name.step != self.step:
+            return False
+        return not self.microbatch or 0 < name.microbatch <= self.microbatch
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """One rank's recording.
@@ -146,7 +164,7 @@ class Recording:
     entry in `tensors` is a sketch; it is empty where the tensor's shape is not the one that the
     layout gives the rank. `lines` has the line of the script that first handed `losses` to a
     backward pass or a schedule, computed `gradient_norms`, or updated `params`. `generated` are
-    inputs that were generated, with their shapes.
+    inputs that were generated, with their shapes. `skipped` are updates that the rank skipped.
     """
 
     tensors: Mapping[TensorName, Tensor]
@@ -157,6 +175,7 @@ class Recording:
     elsewhere: frozenset[str] = frozenset()
     lines: Mapping[str, str] = field(default_factory=dict)
     generated: Mapping[TensorName, tuple[int, ...]] = field(default_factory=dict)
+    skipped: frozenset[SkippedUpdate] = frozenset()
 
     def shape(self, name: TensorName) -> tuple[int, ...]:
         """The shape of a tensor, whatever was recorded of it."""
@@ -184,6 +203,7 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     said["parts"] = dict(recording.parts)
     said["elsewhere"] = sorted(recording.elsewhere)
     said["lines"] = dict(recording.lines)
+    said["skipped"] = sorted(recording.skipped)
     said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
     said["sketched"] = [
         [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
@@ -224,6 +244,7 @@ def read(folder: Path, rank: int) -> Recording:
         *(tensors, said["filled"], modules, parts, sketched, elsewhere),
         lines=said["lines"],
         generated={TensorName(*name): tuple(shape) for name, shape in said["generated"]},
+        skipped=frozenset(SkippedUpdate(*each) for each in said["skipped"]),
     )
 
 

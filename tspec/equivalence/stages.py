@@ -53,7 +53,10 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
         name: stages[rank].sketched[name] for name, rank in order if name in stages[rank].sketched
     }
     generated = {name: shape for each in stages for name, shape in each.generated.items()}
-    return Recording(tensors, filled, modules, sketched=sketched, generated=generated)
+    skipped = frozenset(update for each in stages for update in each.skipped)
+    return Recording(
+        *(tensors, filled, modules), sketched=sketched, generated=generated, skipped=skipped
+    )
 
 
 def whole_models(layout: LayoutDeclaration, ranks: Sequence[Recording]) -> Sequence[Recording]:

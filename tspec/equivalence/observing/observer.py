@@ -66,6 +66,8 @@ class Observer:
                 self._weights.update_begins(source)
                 self._note_line("params", call)
                 self._optimizers.begins(call, source)
+            case "scaled_step":
+                self._optimizers.scaled_begins()
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A module, a schedule's forward pass, or the computation of a norm has returned."""
@@ -89,6 +91,11 @@ class Observer:
                 self._note_line("gradient_norms", call)
                 self._optimizers.note_norm(call)
                 self._optimizers.record_norms(call)
+                self._optimizers.ends_megatrons(call)
+            case "unscaled":
+                self._optimizers.unscaled(call)
+            case "scaled_step":
+                self._optimizers.scaled_ends(call)
 
     def boundary(
         self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
@@ -148,6 +155,7 @@ class Observer:
             elsewhere=self._optimizers.elsewhere(source),
             lines=self._lines,
             generated=self._inputs.shapes,
+            skipped=frozenset(self._optimizers.skipped),
         )
         write(self._folder, source.rank, recording)
         self._progress.reached("its end")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from tspec.equivalence.observing.held import held_here, in_shape_of, placed_as, tensors
+from tspec.equivalence.observing.module_calls import tensors_of
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
-from tspec.equivalence.recording import TensorName
+from tspec.equivalence.recording import SkippedUpdate, TensorName
 from tspec.runtime.edges import Ref, StateSource, WatchedCall
 
 
@@ -32,6 +35,12 @@ class Optimizers:
         """
         self._norms: list[Tensor] = []
         """Norms of gradients that were computed since the latest update."""
+        self._scaled = False
+        """A gradient scaler's step has begun, and no update within it."""
+        self._overflows: list[Any] = []
+        """Numbers of the latest gradients that a scaler divided: positive if these were not finite."""
+        self.skipped: set[SkippedUpdate] = set()
+        """Updates that were skipped since gradients were not finite."""
 
     def begins_megatrons(self, call: WatchedCall, source: StateSource) -> None:
         """An optimizer of Megatron's begins its update."""
@@ -40,8 +49,32 @@ class Optimizers:
             self._record_parts(source)
             self._record_gradients(source, "main_grad")
 
+    def ends_megatrons(self, call: WatchedCall) -> None:
+        """An optimizer of Megatron's has ended its step. It may have skipped the update."""
+        if call.fields.get("made") is False:
+            self.skipped.add(SkippedUpdate(call.context.step))
+
+    def unscaled(self, call: WatchedCall) -> None:
+        """A gradient scaler has divided the gradients of an optimizer. Its ranks may still add up what they found."""
+        self._overflows = tensors_of(call.fields.get("found"))
+
+    def scaled_begins(self) -> None:
+        """A gradient scaler begins the step of an optimizer."""
+        self._scaled = True
+
+    def scaled_ends(self, call: WatchedCall) -> None:
+        """A gradient scaler has ended the step of an optimizer. If gradients are not finite, no update is made."""
+        if self._scaled:
+            self.skipped.add(SkippedUpdate(call.context.step, call.context.microbatch))
+            self._norms.clear()
+        elif any(map(bool, self._overflows)):  # a fused optimizer, which skips the update itself
+            self.skipped.add(SkippedUpdate(call.context.step))
+        self._scaled = False
+        self._overflows = []
+
     def begins(self, call: WatchedCall, source: StateSource) -> None:
         """An optimizer of torch's begins its update, by itself or within another one's."""
+        self._scaled = False
         if self._updated < call.context.step:
             self._record_gradients(source, "grad")
             self.record_norms(call)

@@ -53,6 +53,7 @@ WATCH = WatchSpec(
             "update",
             ("megatron.core.optimizer.optimizer.MegatronOptimizer.step",),
             (
+                FieldSpec("made", ("bool",), ("index", ("name", "result"), ("literal", 0)), True),
                 FieldSpec(
                     "norm",
                     ("optional", ("float",)),
@@ -73,6 +74,12 @@ WATCH = WatchSpec(
             "optimizer.step",
             ("torch.optim.Optimizer.step",),
             (FieldSpec("optimizer", ("entity", "optimizer"), ("name", "self")),),
+        ),
+        EventSpec("scaled_step", ("torch.amp.grad_scaler.GradScaler.step",)),
+        EventSpec(
+            "unscaled",
+            ("torch.amp.grad_scaler.GradScaler._unscale_grads_",),
+            (FieldSpec("found", ("list", _TENSOR), ("name", "result"), True),),
         ),
     ),
     entities=(
@@ -99,5 +106,7 @@ WATCH = WatchSpec(
     ),
 )
 """The events to follow. Megatron's schedules bypass `torch.autograd.backward`, and its optimizers
-clip gradients before they update.
+clip gradients before they update. `made` is false of an update that was skipped. `found` are
+numbers that a gradient scaler makes positive if gradients are not finite: a fused optimizer is called all the same,
+and skips the update itself.
 """

@@ -14,7 +14,7 @@ from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY
 from tspec.equivalence.verdicts import Verdict
 from tspec.folding import FoldedLine
-from tspec.report.equivalences.wording import compared, counted, part, sentence
+from tspec.report.equivalences.wording import compared, counted, overflows, part, sentence
 from tspec.resolve.program.trials import EquivalenceDeclaration
 
 SHOWN = 12
@@ -76,10 +76,18 @@ def qualified(declaration: EquivalenceDeclaration) -> str:
 
 def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
     wrong = outcome.wrong
-    faults = [each for each in outcome.faults if outcome.missing_pass(each.name) is None]
+    faults = [
+        each
+        for each in outcome.faults
+        if outcome.missing_pass(each.name) is None and each.fault.kind != "skipped"
+    ]
     yield FoldedLine(f"{name}: {compared(outcome)}")
     yield from _estimated(outcome)
     yield from _divided(outcome.scale.microbatches)
+    for skipped in outcome.faults:
+        if skipped.fault.kind == "skipped":
+            yield FoldedLine("")
+            yield FoldedLine(f"{skipped.name}: {skipped.fault.message}", later=2)
     for each in outcome.missing_passes:
         yield FoldedLine("")
         yield FoldedLine(
@@ -114,6 +122,9 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
         yield from (FoldedLine(each, 2, 4) for each in names[:SHOWN])
         yield from _more(len(names))
     yield from _uneven(outcome.uneven)
+    for said in overflows(outcome):
+        yield FoldedLine("")
+        yield FoldedLine(said, later=2)
 
 
 def _uneven(found: Mapping[TensorName, str]) -> Iterator[FoldedLine]:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 from tspec.equivalence.blame import Blame
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import TensorComparison
+from tspec.equivalence.skipped_updates import text
 
 
 def compared(outcome: Outcome) -> str:
     """The number of tensors compared, and the number that differ."""
     differing = f"{len(outcome.wrong)} differ" if outcome.wrong else "none differs"
     return f"{counted(len(outcome.comparisons), 'tensor')} compared, {differing}"
+
+
+def overflows(outcome: Outcome) -> Iterator[str]:
+    """A line for each update that both sides skipped: the number of gradients that are not finite."""
+    for update, number in Counter(outcome.overflowed.values()).items():
+        gradients = counted(number, "gradient")
+        yield f"{text(update)}: overflowed on both sides: {gradients} not compared"
 
 
 def sentence(each: TensorComparison) -> str:
