@@ -41,7 +41,7 @@ FAULTS = {
         "parameters_with_loaded_moments_are_loaded", 0, (0, 1), "load_optimizer #0"
     ),
     "dp=2,zero,bf16 shards main_copy_left_out": Found(
-        "first_update_begins_at_the_model_copy", 1, (0, 1), "decoder.final_layernorm.bias"
+        "first_update_begins_at_the_model_copy", 1, (0, 1), "decoder.layers.1.mlp.linear_fc2.weight"
     ),
     "dp=2,zero,bf16 files stale_weights": Found(
         "first_update_begins_at_the_model_copy", STEPS + 1, (0, 1), "decoder."

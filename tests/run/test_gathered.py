@@ -8,7 +8,7 @@ from pathlib import Path
 from tspec.run.gathered import gathered
 
 
-def line(rule: str, step: int, count: int) -> str:
+def line(rule: str, step: int, count: int, subjects: tuple[str, ...] = ()) -> str:
     found = {
         "rule": rule,
         "step": step,
@@ -18,7 +18,10 @@ def line(rule: str, step: int, count: int) -> str:
         "held": 0,
         "shards": {},
     }
-    return json.dumps(found | {"subjects": [], "reason": "", "values": {}, "location": None}) + "\n"
+    return (
+        json.dumps(found | {"subjects": subjects, "reason": "", "values": {}, "location": None})
+        + "\n"
+    )
 
 
 def counted(path: Path, **counts: dict[str, int]) -> None:
@@ -37,6 +40,22 @@ def test_what_was_found_and_not_counted_counts(tmp_path: Path) -> None:
         "c": {"holds": 0, "violated": 0},
     }
     assert [one.step for one in found.verdicts.decided] == [2, 2, 3, 3]
+
+
+def test_subjects_are_in_the_order_in_which_the_job_found_them(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text(
+        line("b", 2, 1, ("z",))
+        + line("b", 1, 2, ("y",))
+        + line("b", 1, 3, ("a",))
+        + line("a", 1, 1)
+    )
+    found = gathered(tmp_path).verdicts.decided
+    assert [(one.step, *one.instance.subjects) for one in found] == [
+        (1,),
+        (1, "y"),
+        (1, "a"),
+        (2, "z"),
+    ]
 
 
 def test_a_finding_that_was_cut_off_is_left_out(tmp_path: Path) -> None:

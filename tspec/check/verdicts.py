@@ -90,3 +90,5 @@ class Verdicts:
     """
     groups: Mapping[int, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     """Rank -> axis -> the ranks of its group, in order."""
+    places: Mapping[str, int] = field(default_factory=dict)
+    """Subject -> its place in the model, if `decided` is in another order."""

@@ -45,7 +45,7 @@ class Symptom:
     last_step: int
     ranks: tuple[int, ...]
     subjects: tuple[tuple[str, ...], ...]
-    """Without repetitions, those that began first in front."""
+    """Without repetitions, those that began first in front, then in the model's order."""
     violated: int
     decided: int
     everywhere: bool = field(default=True)
@@ -83,7 +83,9 @@ def symptoms(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Symptom, ...]:
     return tuple(
         symptom
         for name, rule in by_name.items()
-        for symptom in _of_rule(rule, series.get(name, {}).values(), job, held.get(name, set()))
+        for symptom in _of_rule(
+            rule, _in_order(series.get(name, {}).values(), verdicts), job, held.get(name, set())
+        )
     )
 
 
@@ -124,18 +126,24 @@ def _by_name(rules: Iterable[Rule]) -> Mapping[str, Rule]:
 def _of_rule(
     rule: Rule, series: Iterable[ViolationSeries], job: set[int], held: set[int]
 ) -> Iterable[Symptom]:
-    broken = sorted(
-        (s for s in series if s.first is not None),
-        key=lambda s: (s.first.step if s.first else 0, s.ranks),
-    )
     group: list[ViolationSeries] = []
-    for one in broken:
+    for one in series:
         if group and _step(one) > _step(group[0]) + TOGETHER:
             yield _symptom(rule, group, job, held)
             group = []
         group.append(one)
     if group:
         yield _symptom(rule, group, job, held)
+
+
+def _in_order(series: Iterable[ViolationSeries], verdicts: Verdicts) -> list[ViolationSeries]:
+    """Those that were violated, by step and ranks. Subjects that fail together are in the model's order."""
+    last = len(verdicts.places)
+
+    def place(one: ViolationSeries) -> tuple[int, tuple[int, ...], list[int]]:
+        return _step(one), one.ranks, [verdicts.places.get(name, last) for name in one.subjects]
+
+    return sorted((one for one in series if one.first is not None), key=place)
 
 
 def _step(series: ViolationSeries) -> int:

@@ -100,6 +100,9 @@ class Result:
         where = f"step {step}"
         if ranks != [None]:
             where += f", {in_words(ranks, at)}"
+        more = len(self.properties.get("subjects") or ()) - 1
+        if subject and more > 0:
+            subject += f" and {more} more"
         return f"{where}: {subject}" if subject else where
 
     @property

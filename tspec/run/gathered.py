@@ -52,7 +52,8 @@ def gathered(folder: Path) -> Gathered:
             of_rank |= {axis: tuple(ranks) for axis, ranks in said["groups"].items()}
         notes += [f"rank {said['rank']}: {fault}" for fault in said.get("faults", ())]
         stopped = stopped or said.get("stopped", "")
-    decided.sort(key=lambda one: (one.step, one.instance))
+    # Subjects stay in the order in which each process wrote them: that of the model.
+    decided.sort(key=lambda one: (one.step, one.instance.rule, one.instance.ranks, one.instance.at))
     verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), shards=shards, groups=groups)
     return Gathered(stopped, verdicts, counts)
 

@@ -6,7 +6,7 @@ Source: TTrace 11's class (wrong gradients with overlap), in Megatron's own data
 from __future__ import annotations
 
 LAYOUT = "dp=2,overlap"
-FOUND = ("data_parallel_gradients_agree", 1, (0, 1), "decoder.final_layernorm.bias")
+FOUND = ("data_parallel_gradients_agree", 1, (0, 1), "embedding.word_embeddings.weight")
 
 
 def put_in() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "tp=2,sp"
-FOUND = ("gradients_of_copies_agree", 1, (0, 1), "decoder.final_layernorm.bias")
+FOUND = ("gradients_of_copies_agree", 1, (0, 1), "decoder.final_layernorm.weight")
 
 
 def put_in() -> None:

@@ -6,7 +6,7 @@ Source: TTrace 9's class (parameters are not updated), in the buckets of the dis
 from __future__ import annotations
 
 LAYOUT = "dp=2,zero,overlap,gather,bf16"
-FOUND = ("copies_agree", 2, (0, 1), "decoder.final_layernorm.bias")
+FOUND = ("copies_agree", 2, (0, 1), "decoder.layers.2.mlp.linear_fc2.weight")
 
 
 def put_in() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "pp=2,bf16,untied"
-FOUND = ("model_copy_is_the_main_copy", 1, (1,), "decoder.")
+FOUND = ("model_copy_is_the_main_copy", 1, (1,), "decoder.layers.2.input_layernorm.weight")
 
 
 def put_in() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "bf16"
-FOUND = ("skipped_updates_change_nothing", 2, (0,), "decoder.")
+FOUND = ("skipped_updates_change_nothing", 2, (0,), "embedding.word_embeddings.weight")
 
 
 def put_in() -> None:

@@ -6,7 +6,7 @@ Source: TTrace 9, Megatron-LM issue 663 (parameters are not updated).
 from __future__ import annotations
 
 LAYOUT = "dp=2,zero,bf16"
-FOUND = ("copies_agree", 2, (0, 1), "decoder.final_layernorm.bias")
+FOUND = ("copies_agree", 2, (0, 1), "embedding.word_embeddings.weight")
 
 
 def put_in() -> None:

@@ -8,7 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "dp=2,zero,bf16"
-FOUND = ("first_update_begins_at_the_model_copy", 1, (0, 1), "decoder.final_layernorm.bias")
+FOUND = (
+    "first_update_begins_at_the_model_copy",
+    1,
+    (0, 1),
+    "decoder.layers.1.mlp.linear_fc2.weight",
+)
 
 
 def put_in() -> None:

@@ -34,6 +34,7 @@ from tspec.resolve.program.walk import parts
 from tspec.trace.groups import groups
 from tspec.trace.model import Trace
 from tspec.trace.shards import shardings
+from tspec.trace.subjects import places
 from tspec.values import shard_in_words
 
 
@@ -79,6 +80,7 @@ def check(
         recording.ends_early,
         cut,
         groups(recording.rows) if evidence else {},
+        places(recording.rows) if evidence else {},
     )
 
 
