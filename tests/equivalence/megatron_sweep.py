@@ -91,6 +91,19 @@ CONFIGURATIONS = (
     "dp=2,clipped,untied",
     f"dp=2,zero,{LLAMA}",
     "dp=4,zero,overlap",
+    # Context parallelism
+    "cp=2",
+    "cp=2,zero,untied",
+    "cp=2,tokens,recompute",
+    f"cp=2,kv=2,{LLAMA}",
+    "cp=4,rope",
+    "tp=2,cp=2",
+    "tp=2,cp=2,sp,qknorm,kv=2",
+    f"tp=2,cp=2,sp,zero,untied,{LLAMA}",
+    "cp=2,dp=2,zero,overlap",
+    f"cp=2,pp=2,virtual=2,kv=2,{LLAMA}",
+    f"cp=2,ep=2,{MOE},noaux",
+    f"tp=2,cp=2,sp,etp=2,{MOE},noaux",
     # Experts
     f"tp=2,sp,etp=2,{MOE}",
     f"pp=2,{MOE}",
@@ -108,6 +121,8 @@ CONFIGURATIONS = (
     # On eight processes
     "tp=2,pp=2,dp=2",
     f"tp=2,pp=2,dp=2,sp,ep=2,{MOE},noaux",
+    "tp=2,cp=2,dp=2,sp,zero",
+    f"tp=2,cp=2,pp=2,sp,kv=2,untied,{LLAMA}",
 )
 FLOAT16 = (
     "tp=2,fp16,scale=256",
@@ -139,7 +154,7 @@ def trial(text: str, steps: int = 1) -> Trial:
     flags = frozenset({"sequence_parallel"} if job.sp else ())
     samples = NEAR_TIES if job.experts and (job.bf16 or job.fp16) else 1
     alike = {name: getattr(job, name) for name in ("bf16", "fp16", "tokens")}
-    alone = replace(job, tp=1, pp=1, dp=1, ep=1, etp=1, virtual=1, first=0)
+    alone = replace(job, tp=1, cp=1, pp=1, dp=1, ep=1, etp=1, virtual=1, first=0)
     whole = of_the_job(family(job), alone)
     return Trial(
         name=text,

@@ -41,8 +41,8 @@ def of_the_job(name: str, job: Layout) -> LayoutDeclaration:
     program = load([shipped("specs") / "megatron" / "layouts" / f"{name}.tspec"]).program
     assert program is not None
     [layout] = program.layouts
-    sizes = {"tp": job.tp, "cp": 1, "dp": job.dp, "pp": job.pp, "etp": job.etp, "ep": job.ep}
-    sizes["edp"] = job.tp * job.dp // (job.ep * job.etp)
+    sizes = {axis: getattr(job, axis) for axis in ("tp", "cp", "dp", "pp", "etp", "ep")}
+    sizes["edp"] = job.tp * job.cp * job.dp // (job.ep * job.etp)
 
     def sized(axes: Axes) -> Axes:
         return tuple((axis, sizes[axis]) for axis, _ in axes)
