@@ -95,6 +95,12 @@ CASES: tuple[Case, ...] = (
         hidden=(BFLOAT16,),
     ),
     Case(
+        "angles_of_own_part",
+        f"cp=2,{LLAMA}",
+        "inputs decoder.layers.0[rotary_pos_emb]",
+        "rotary_pos_emb",
+    ),
+    Case(
         "auxiliary_gradient_lost",
         f"tp=2,sp,etp=2,{MOE}",
         "output_grads decoder.layers.3.pre_mlp_layernorm",
@@ -116,6 +122,7 @@ CASES: tuple[Case, ...] = (
         "param_grads embedding.word_embeddings.weight",
         "all parameters",
     ),
+    Case("context_not_reduced", "cp=2", f"param_grads {EMBEDDING}.weight", "all parameters"),
     Case("copy_marked_as_piece", "tp=2,clipped", NORM, ""),
     Case("embedding_mask_not_applied", "tp=2", f"outputs {EMBEDDING}", EMBEDDING),
     Case(
@@ -177,6 +184,7 @@ CASES: tuple[Case, ...] = (
         steps=4,
         scale=2**32,
     ),
+    Case("loss_averaged_over_own_part", "cp=2", "losses loss", ""),
     Case("losses_of_gathered_logits", "tp=2", "outputs output_layer", "output_layer"),
     Case("losses_of_own_classes", "tp=2", "outputs GPTModel", "GPTModel"),
     Case(
@@ -207,6 +215,12 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.3.mlp.linear_fc2",
     ),
     Case("norm_without_other_stages", "pp=2,clipped", NORM, ""),
+    Case(
+        "norms_summed_over_tensor_parallel",
+        "tp=2,cp=2",
+        "param_grads decoder.layers.0.input_layernorm.weight",
+        "decoder.final_layernorm",
+    ),
     Case(
         "one_rank_clips_otherwise",
         "dp=2",
@@ -254,7 +268,9 @@ CASES: tuple[Case, ...] = (
         f"params {EMBEDDING}.weight",
         "all parameters",
     ),
+    Case("part_sent_to_all_ranks", "cp=2", "inputs embedding", "GPTModel"),
     Case("positions_by_rank", "tp=2", "inputs embedding.position_embeddings", "GPTModel"),
+    Case("positions_of_own_part", "cp=2", "inputs embedding.position_embeddings", "GPTModel"),
     Case(
         "rates_by_one_ranks_batch",
         "dp=2,warmup=4",
