@@ -124,6 +124,11 @@ def expert_parallel(options: str, fault: str, found: str, more: str = "") -> Job
     return Job("expert_parallel", "ranks_are_one", options, fault, found, more)
 
 
+def clipped(equivalence: str, options: str, fault: str, found: str, more: str = "") -> Job:
+    """A job that clips its gradients by their norm."""
+    return Job("clipped", equivalence, options, fault, found, more)
+
+
 def padded(options: str, fault: str, found: str, more: str = "", ranks: int = 2) -> Job:
     """A job whose vocabulary is padded to a multiple of its number of ranks."""
     return Job("padded", "ranks_are_one", options, fault, found, more, ranks)
@@ -256,6 +261,13 @@ OF_BFLOAT16 = (
     *(each for each in EXPERT_PARALLEL if each[0] != "auxiliary"),
     ("auxiliary", NOTHING),  # half a percent of the loss
 )
+CLEAN = ("", NOTHING, "")
+OF_NORM = ("left_out", "gradient_norms norm, step 1", "alone: the script: norm of the gradients\n")
+CLIPPED = {
+    "--dtype float32": (CLEAN,),
+    BFLOAT16: (CLEAN,),  # the norm is rounded to bfloat16 there
+    "--dtype float32 --autocast": (CLEAN, OF_NORM),
+}
 PADDED = (
     ("", NOTHING, ""),
     ("unmasked", "losses loss, step 1", "alone: the script: loss"),
@@ -345,6 +357,12 @@ JOBS: tuple[Job, ...] = (
         sequence_parallel(dtype, *each)
         for dtype in ("--dtype float32", BFLOAT16)
         for each in SEQUENCE_PARALLEL
+    ),
+    *(
+        clipped(equivalence, f"{plan} {options}".strip(), *each)
+        for equivalence, plan in (("fully_sharded", ""), ("tensor_parallel", "--plan"))
+        for options in ("--dtype float32", BFLOAT16, "--dtype float32 --autocast")
+        for each in CLIPPED[options]
     ),
     *(
         padded(dtype, *each, ranks)

@@ -242,7 +242,11 @@ def main() -> None:
     parser.add_argument(
         "jobs", nargs="*", default=JOBS, help="as `tp=2,sp`; all of the table without any"
     )
-    parser.add_argument("--verbose", action="store_true", help="list findings on standard error")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="list findings, and distances of norms, on standard error",
+    )
     args = parser.parse_args()
     from tests.megatron.train import prepare  # it puts stand-ins into this process
 
@@ -263,11 +267,15 @@ def main() -> None:
 
 
 def tell(found: Swept) -> None:
-    """Print what was found of a job, in the order of the reference's run."""
+    """Print what was found of a job, in the order of the reference's run, and how far norms of
+    gradients are from those of the job's own gradients.
+    """
     outcome = found.outcome
     if outcome is None:
         print(found.said, file=sys.stderr)
         return
+    for norm in outcome.norms:
+        print(f"  {norm.name}: off its gradients by {norm.off:.1e}", file=sys.stderr)
     for fault in outcome.faults:
         print(f"  {fault.name}: {fault.fault.message}", file=sys.stderr)
     for each in sorted(outcome.wrong, key=lambda each: each.order):

@@ -26,6 +26,7 @@ SAMPLE = (
     "sequence_parallel --dtype float32 gather",
     "expert_parallel --dtype float32 received",
     "padded --dtype float32 head",
+    "clipped --dtype float32 --autocast left_out",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
@@ -37,6 +38,7 @@ ALL = (
     "pipelined --schedule 1F1B --gradients",
     *("seq2seq --dtype", "sequence_parallel --dtype"),
     *("expert_parallel --dtype", "expert_parallel --numbered", "padded --dtype", "padded 4 ranks"),
+    *("clipped --dtype", "clipped --plan"),
 )
 
 

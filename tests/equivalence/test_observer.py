@@ -18,7 +18,14 @@ from tspec.equivalence.generator import weights
 from tspec.equivalence.observing.observer import Observer
 from tspec.equivalence.observing.orders import Orders, Perturbation
 from tspec.equivalence.observing.watch import WATCH
-from tspec.equivalence.recording import ModuleInput, Recording, SkippedUpdate, TensorName, read
+from tspec.equivalence.recording import (
+    GRADIENT_SQUARES,
+    ModuleInput,
+    Recording,
+    SkippedUpdate,
+    TensorName,
+    read,
+)
 from tspec.runtime.live import LiveJob
 
 KINDS = ("inputs", "outputs", "output_grads", "param_grads", "params", "buffers", "losses")
@@ -84,10 +91,14 @@ def test_norms_of_gradients_come_after_the_gradients(tmp_path: Path) -> None:
     found = observed(tmp_path, Orders(2, ("param_grads", "gradient_norms")), job).tensors
     names = [TensorName("gradient_norms", "norm", step) for step in (1, 2)]
     assert [found[name] for name in names] == norms
+    kinds = (*(GRADIENT_SQUARES,) * 2, *("param_grads",) * 2, "gradient_norms")
     steps = [(name.kind, name.step) for name in found if not name.is_first_weight]
-    assert steps == [
-        (kind, step) for step in (1, 2) for kind in ("param_grads",) * 2 + ("gradient_norms",)
-    ]
+    assert steps == [(kind, step) for step in (1, 2) for kind in kinds]
+    for step, norm in zip((1, 2), norms, strict=True):  # before gradients are scaled
+        squares = [
+            found[each] for each in found if (each.kind, each.step) == (GRADIENT_SQUARES, step)
+        ]
+        assert float(sum(squares)) == pytest.approx(float(norm) ** 2, rel=1e-6)
 
 
 def test_of_a_pass_without_a_graph_the_second_is_recorded(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tspec.equivalence.blame import RunCalls
 from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
+from tspec.equivalence.gradient_norms import NormComparison
 from tspec.equivalence.localize import Localization, suspects
 from tspec.equivalence.losses import LossScale
 from tspec.equivalence.merge import MergeFault
@@ -79,6 +80,25 @@ def test_who_divides_losses_is_told(times: float, said: str) -> None:
     lines = text(replace(verdict(), outcome=divided), 1000).splitlines()
     assert lines[1] == f"{said}: compared as such"
     assert said not in text(verdict(), 1000)
+
+
+def test_a_norm_that_is_not_that_of_the_gradients_is_a_finding_of_its_own() -> None:
+    name = TensorName("gradient_norms", "norm", 1)
+    norm = NormComparison(name, 3, (0, 1), 0.75, 0.5, 1.0, 2e-6)
+    found = verdict().outcome
+    assert found is not None
+    both = replace(found, faults=(*found.faults, norm.fault), norms=(norm,))
+    lines = text(replace(verdict(), outcome=both), 1000).splitlines()
+    head = lines.index("reported norms that are not those of the job's own gradients:")
+    says = "ranks 0, 1 report 0.75, and the gradients of all ranks have the norm 0.5: off by 0.5, tolerated 2e-06"
+    assert lines[head + 1] == f"  gradient_norms norm, step 1: {says}"
+    assert "1 tensor whose shards do not fit:" in lines
+    program = load_text(TEXT).program
+    assert program is not None
+    [declaration] = program.equivalences
+    made = results([replace(verdict(), outcome=both)], declaration).results
+    [result] = (each for each in made if each.properties["what"] == "norm")
+    assert result.message == f"{name}: {says}"
 
 
 def test_pieces_that_do_not_fit_have_the_line_of_what_made_them(

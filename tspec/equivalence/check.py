@@ -16,6 +16,7 @@ from tspec.equivalence.child import Given
 from tspec.equivalence.clipping import clipped
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison, is_finite
 from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
+from tspec.equivalence.gradient_norms import NormComparison, norm_comparisons
 from tspec.equivalence.later_reductions import reduced_later
 from tspec.equivalence.launch import Failed, SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
@@ -69,7 +70,8 @@ class Outcome:
     recorded in full in a second run, since their sketches were wrong. `scale` has the factors of
     losses and of gradients of activations. `summands` are gradients of activations that differ from
     rank to rank, where the layout does not say whether ranks hold all of them or summands.
-    `missing_passes` are backward passes that ranks of the candidate did not make.
+    `missing_passes` are backward passes that ranks of the candidate did not make. `norms` are norms
+    of gradients that were compared with the candidate's own gradients.
     """
 
     comparisons: tuple[TensorComparison, ...]
@@ -82,6 +84,7 @@ class Outcome:
     scale: LossScale = field(default_factory=LossScale)
     summands: frozenset[TensorName] = frozenset()
     missing_passes: tuple[MissingPass, ...] = ()
+    norms: tuple[NormComparison, ...] = ()
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
@@ -343,8 +346,9 @@ def compare(
     scale = scale or scale_of(trial, recording, candidate)
     factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, scale.gradients) | {"losses": scale.losses}
     tensors = CandidateTensors(trial, recording, candidate, factors)
-    samples = [each.tensors for each in reference.samples]
-    comparer = Comparer(known, samples, trial.tolerance, recording.sketched)
+    comparer = Comparer(
+        known, [each.tensors for each in reference.samples], trial.tolerance, recording.sketched
+    )
     data = data_axes(trial, recording)
     given = known_before(trial, known)
     due = [name for name in known if trial.compares(name) and name not in given]
@@ -361,9 +365,12 @@ def compare(
     faults = [*alone, *(each for each in faults if not is_explained(each, alone))]
     if "losses" in trial.kinds:
         faults += _extra_losses(tuple(known), candidate)
+    norms: tuple[NormComparison, ...] = ()
+    if "gradient_norms" in trial.kinds:
+        norms = tuple(norm_comparisons(trial, recording, reference.samples, candidate))
     return Outcome(
         tuple(comparisons),
-        tuple(faults),
+        (*faults, *(each.fault for each in norms if each.differs)),
         unplaced=tuple(each.name for each in judged if not each.is_placed),
         calls=calls_of(trial, recording, candidate),
         uneven={name: why for name, why in whys.items() if why},
@@ -371,6 +378,7 @@ def compare(
         scale=scale,
         summands=frozenset(each.name for each in judged if each.may_be_summands),
         missing_passes=missing_passes(trial, recording, candidate, faults),
+        norms=norms,
     )
 
 

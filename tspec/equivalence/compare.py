@@ -69,9 +69,10 @@ class TensorComparison:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Shards of one tensor that do not fit together, or replicas that disagree.
+    """Shards of one tensor that do not fit together, replicas that disagree, or a norm that is not
+    that of the gradients.
 
-    `times` is the difference of the replicas divided by the tolerance.
+    `times` is the difference divided by the tolerance.
     """
 
     name: TensorName

@@ -246,7 +246,7 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
     passes: set[tuple[str, int]] = set()  # modules whose own passes are wrong in a step
     for each in tensors.wrong:
         name = each.name
-        if tensors.explain(name):
+        if tensors.explain(name) and not _is_of_norm(each):
             continue
         blame = _blame(name, outcome, tensors)
         around = _judged_around(blame.module, outcome)
@@ -262,6 +262,11 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
     suspected = (_suspect(module, parts) for module, parts in found.items())
     return iter(sorted(suspected, key=lambda each: -each.times))
+
+
+def _is_of_norm(wrong: Wrong) -> bool:
+    """True for a norm that is not that of its gradients, be these right or wrong."""
+    return isinstance(wrong, Fault) and wrong.fault.kind == "norm"
 
 
 def _blame(name: TensorName, outcome: Outcome, tensors: WrongTensors) -> Blame:

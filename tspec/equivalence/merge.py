@@ -16,7 +16,16 @@ from tspec.equivalence.sketch import length
 from tspec.layout.text import ranks_text
 
 FaultKind = Literal[
-    "missing", "stage", "extra", "shape", "omission", "overlap", "replicas", "layout", "skipped"
+    "missing",
+    "stage",
+    "extra",
+    "shape",
+    "omission",
+    "overlap",
+    "replicas",
+    "layout",
+    "skipped",
+    "norm",
 ]
 K = TypeVar("K", bound=Hashable)
 
@@ -45,7 +54,7 @@ class RankShard:
 
 @dataclass(frozen=True, slots=True)
 class MergeFault:
-    """Shards that do not make a tensor."""
+    """Shards that do not make a tensor, or a norm that is not that of the gradients."""
 
     kind: FaultKind
     message: str

@@ -69,6 +69,10 @@ def module_of(name: str) -> str:
 
 NUMBERS = ("losses", "gradient_norms")
 """Kinds that are single numbers, which each rank has in whole: layouts have no place for them."""
+GRADIENT_SQUARES = "gradient_squares"
+"""The kind of the squared norms of gradients as each rank holds them, padding included, from which
+a norm of all gradients is computed: float64. They have the number of that norm as their call.
+"""
 UPDATED = ("param_grads", "states")
 """Kinds of which a rank holds only the part that it updates: a distributed optimizer shards the
 shards again.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tspec.equivalence.launch import Failed
-from tspec.equivalence.recording import EXACT, ModuleCall, Recording, TensorName
+from tspec.equivalence.recording import EXACT, GRADIENT_SQUARES, ModuleCall, Recording, TensorName
 from tspec.equivalence.shards import LAYOUT_KINDS, merge_by_layout, shards_of
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.layout.places import stages_of
@@ -20,6 +20,7 @@ _AFTERWARDS = {
     "buffers": 3,
     "states": 3,
     "updates": 3,
+    GRADIENT_SQUARES: 2,
 }
 """The phase of a step in which the other kinds are produced. Activations and their gradients have
 phase 1.

@@ -58,6 +58,8 @@ class Observer:
             case "backward" if not self._scheduled:
                 self._note_line("losses", call)
                 self._record_loss(call, call.fields.get("loss"))
+            case "clip":
+                self._optimizers.clips(call, source)
             case "update":
                 self._weights.update_begins(source)
                 self._note_line("params", call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from tspec.equivalence.observing.module_calls import tensors_of
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
-from tspec.equivalence.recording import SkippedUpdate, TensorName
+from tspec.equivalence.recording import GRADIENT_SQUARES, SkippedUpdate, TensorName
 from tspec.runtime.edges import Ref, StateSource, WatchedCall
 
 
@@ -48,6 +49,11 @@ class Optimizers:
             self._updated = call.context.step
             self._record_parts(source)
             self._record_gradients(source, "main_grad")
+            self._record_squares(call, source, "main_grad")
+
+    def clips(self, call: WatchedCall, source: StateSource) -> None:
+        """Gradients are about to be clipped by their norm."""
+        self._record_squares(call, source, "grad")
 
     def ends_megatrons(self, call: WatchedCall) -> None:
         """An optimizer of Megatron's has ended its step. It may have skipped the update."""
@@ -131,6 +137,18 @@ class Optimizers:
             local = held_here(held) if self._sizes.are_followed else None
             if local is not None:
                 self._sizes.is_made_from(name, local)
+
+    def _record_squares(self, call: WatchedCall, source: StateSource, field: str) -> None:
+        """Record the squared norm of each gradient before the next norm of all scales them."""
+        if "gradient_norms" not in self._kinds:
+            return
+        first = TensorName(GRADIENT_SQUARES, "", call.context.step, call=len(self._norms))
+        whole = tensors(source, "parameter", "data")
+        for name, gradient in tensors(source, "parameter", field).items():
+            held = held_here(placed_as(whole[name], gradient))
+            if held is not None:
+                norm = torch.linalg.vector_norm(held.detach(), dtype=torch.float64)
+                self._recorder.tensors[replace(first, name=name)] = norm.square()
 
     def _record_parts(self, source: StateSource) -> None:
         """The elements of each gradient from which this rank updates, if these are not all."""

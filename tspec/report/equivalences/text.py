@@ -94,12 +94,10 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
             f"step {each.of.step}: {each.blame.part}: {counted(len(each.tensors), 'gradient')} not recorded",
             later=2,
         )
-    if faults:
-        yield FoldedLine("")
-        yield FoldedLine(f"{counted(len(faults), 'tensor')} whose shards do not fit:")
-        for fault in faults[:SHOWN]:
-            yield FoldedLine(f"{fault.name}: {fault.fault.message}", 2, 4)
-        yield from _more(len(faults))
+    norms = [each for each in faults if each.fault.kind == "norm"]
+    shards = [each for each in faults if each.fault.kind != "norm"]
+    yield from _faults(shards, f"{counted(len(shards), 'tensor')} whose shards do not fit:")
+    yield from _faults(norms, "reported norms that are not those of the job's own gradients:")
     if outcome.earliest is not None:
         yield FoldedLine("")
         yield FoldedLine(f"first wrong: {_earliest(outcome)}")
@@ -125,6 +123,15 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
     for said in overflows(outcome):
         yield FoldedLine("")
         yield FoldedLine(said, later=2)
+
+
+def _faults(faults: Sequence[Fault], head: str) -> Iterator[FoldedLine]:
+    if faults:
+        yield FoldedLine("")
+        yield FoldedLine(head)
+        for fault in faults[:SHOWN]:
+            yield FoldedLine(f"{fault.name}: {fault.fault.message}", 2, 4)
+        yield from _more(len(faults))
 
 
 def _uneven(found: Mapping[TensorName, str]) -> Iterator[FoldedLine]:
