@@ -27,7 +27,7 @@ from tspec.equivalence.check import (
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.sides import Trial
 from tspec.layout.sizes import sizes_of
-from tspec.report.equivalences.wording import overflows
+from tspec.report.equivalences.wording import not_compared
 from tspec.resolve.program.trials import Combined, Noise, Number
 
 TRAIN = Path(__file__).resolve().parents[1] / "megatron/train.py"
@@ -91,6 +91,8 @@ CONFIGURATIONS = (
     "dp=2,clipped,untied",
     f"dp=2,zero,{LLAMA}",
     "dp=4,zero,overlap",
+    "dp=2,zero,overlap,gather,steps=2",
+    "pp=2,dp=2,zero,overlap,gather,steps=2",
     # Context parallelism
     "cp=2",
     "cp=2,zero,untied",
@@ -221,7 +223,7 @@ class Swept:
             return (self.said.strip().splitlines() or ["failed"])[-1]
         found = [*self.outcome.faults, *self.outcome.wrong]
         if not found:
-            return "; ".join(("none", *overflows(self.outcome)))
+            return "; ".join(("none", *not_compared(self.outcome)))
         name = min(found, key=lambda each: each.order).name
         return f"{len(found)}, first `{name.kind} {name.name}`"
 

@@ -33,10 +33,14 @@ TENSORS = (
 def test_a_tensor_comes_back(tensor: torch.Tensor, tmp_path: Path) -> None:
     name = TensorName("outputs", "層.0", 2, 1, 3)
     skipped = frozenset({SkippedUpdate(2, 1), SkippedUpdate(3)})
-    write(tmp_path, 1, Recording({name: tensor}, {"層.0.weight": 0.1}, skipped=skipped))
+    said = Recording(
+        *({name: tensor}, {"層.0.weight": 0.1}), skipped=skipped, ungathered=frozenset({name})
+    )
+    write(tmp_path, 1, said)
     found = read(tmp_path, 1)
     again = found.tensors[name]
     assert (found.filled, found.skipped) == ({"層.0.weight": 0.1}, skipped)
+    assert found.ungathered == {name}
     assert (again.dtype, again.shape) == (tensor.dtype, tensor.shape)
     bits = [each.contiguous().reshape(-1).view(torch.uint8) for each in (tensor, again)]
     assert torch.equal(*bits)

@@ -14,7 +14,7 @@ from tspec.equivalence.recording import Recording, SkippedUpdate, TensorName
 from tspec.equivalence.skipped_updates import refuse_the_brink
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.text import text
-from tspec.report.equivalences.wording import overflows
+from tspec.report.equivalences.wording import not_compared
 from tspec.resolve import load_text
 
 TEXT = """edition 2026
@@ -61,7 +61,7 @@ SKIPPED = replace(
     },
     skipped=frozenset({SkippedUpdate(1)}),
 )  # fmt: skip
-"""The same, with a loss scale at which the gradient of the output overflows."""
+"""The same, with a loss scale at which the gradient of the output not_compared."""
 
 
 def judged(reference: Recording, *ranks: Recording) -> Verdict:
@@ -89,7 +89,7 @@ def test_gradients_that_overflow_on_both_sides_are_listed_and_all_else_is_compar
     assert set(found.overflowed) == {BACK, WEIGHT}
     assert {each.name for each in found.comparisons} == {OUTPUT, BIAS, PARAMETER}
     said = "step 1: overflowed on both sides: 2 gradients not compared"
-    assert list(overflows(found)) == [said]
+    assert list(not_compared(found)) == [said]
     assert said in text(verdict, 100)
 
 
@@ -100,7 +100,7 @@ def test_what_is_finite_is_wrong_as_in_any_step(name: TensorName) -> None:
 
 
 def test_a_gradient_may_overflow_on_one_side_of_a_step_that_both_skip() -> None:
-    """It is at the brink, and another one overflows on both."""
+    """It is at the brink, and another one not_compared on both."""
     found = found_of(SKIPPED, *[changed(SKIPPED, BIAS, OVERFLOW)] * 2)
     assert (found.wrong, found.faults) == ((), ())
     assert set(found.overflowed) == {BACK, WEIGHT, BIAS}
@@ -130,6 +130,17 @@ def test_an_update_that_one_side_skips_is_a_finding_of_its_own(
     assert f"updates optimizer, step 1: {message}" in text(verdict, 200)
     kinds = {each.name.kind for each in (*found.wrong, *found.faults)}
     assert kinds == {"updates", "output_grads", "param_grads"}
+
+
+def test_parameters_that_are_gathered_after_the_last_step_are_listed() -> None:
+    late = {name: each for name, each in MADE.tensors.items() if name != PARAMETER}
+    rank = replace(MADE, tensors=late, ungathered=frozenset({PARAMETER}))
+    found = found_of(MADE, rank, MADE)
+    assert (found.wrong, found.faults) == ((), ())
+    assert PARAMETER not in {each.name for each in found.comparisons}
+    assert list(not_compared(found)) == [
+        "step 1: 1 parameter gathered after the last step, not compared"
+    ]
 
 
 def test_gradients_that_are_not_finite_are_wrong_if_the_update_is_made() -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -32,6 +33,15 @@ invariant pieces_are_wide {
 """
 
 
+class Distributed:
+    """A distributed optimizer, as far as `ShardedFields` reads it."""
+
+    def __init__(self) -> None:
+        self.model_param_gbuf_map: dict[Any, Any] = {}
+        self.buffers: list[Any] = []
+        self.model_chunks: list[Any] = []
+
+
 def test_megatron_keeps_groups_whose_process_group_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -44,6 +54,33 @@ def test_megatron_keeps_groups_whose_process_group_has_ended(
     for field in ("replicas", "counted", "main_grad"):
         found = ShardedFields().column("parameter", field, {"weight": weight, "copy": copy})
         assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("overlaps", "is_dispatched", "handle", "gathered"),
+    [
+        (False, False, None, True),
+        (True, False, None, False),
+        (True, True, object(), False),
+        (True, True, None, True),
+    ],
+)
+def test_a_parameter_is_gathered_once_the_forward_pass_has_waited_for_its_bucket(
+    overlaps: bool, is_dispatched: bool, handle: object, gathered: bool
+) -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    bucket = SimpleNamespace(
+        ddp_config=SimpleNamespace(overlap_param_gather=overlaps),
+        param_gather_dispatched=is_dispatched,
+        param_gather_handle=handle,
+    )
+    optimizer = Distributed()
+    optimizer.buffers = [SimpleNamespace(param_index_map={weight: 0})]
+    optimizer.model_chunks = [SimpleNamespace(param_to_bucket_group={weight: bucket})]
+    fields = ShardedFields()
+    fields.learn(optimizer)
+    assert fields.gathered(weight) is gathered
+    assert fields.gathered(torch.nn.Parameter(torch.ones(2)))  # of no distributed optimizer
 
 
 @pytest.mark.slow

@@ -66,7 +66,8 @@ class Outcome:
 
     `unplaced` are tensors of the reference that have no place in the layout. `uneven` are tensors
     that cannot be cut into equal shards, each with the reason. `overflowed` are gradients that are
-    not finite, each with the update that both sides skipped for it. `drilled` are tensors that were
+    not finite, each with the update that both sides skipped for it. `ungathered` are parameters
+    that ranks gather after the last step. `drilled` are tensors that were
     recorded in full in a second run, since their sketches were wrong. `scale` has the factors of
     losses and of gradients of activations. `summands` are gradients of activations that differ from
     rank to rank, where the layout does not say whether ranks hold all of them or summands.
@@ -81,6 +82,7 @@ class Outcome:
     calls: RunCalls = field(default_factory=RunCalls)
     uneven: Mapping[TensorName, str] = field(default_factory=dict)
     overflowed: Mapping[TensorName, SkippedUpdate] = field(default_factory=dict)
+    ungathered: frozenset[TensorName] = frozenset()
     scale: LossScale = field(default_factory=LossScale)
     summands: frozenset[TensorName] = frozenset()
     missing_passes: tuple[MissingPass, ...] = ()
@@ -351,7 +353,12 @@ def compare(
     )
     data = data_axes(trial, recording)
     given = known_before(trial, known)
-    due = [name for name in known if trial.compares(name) and name not in given]
+    ungathered = frozenset(name for each in candidate for name in each.ungathered)
+    due = [
+        name
+        for name in known
+        if trial.compares(name) and name not in given and name not in ungathered
+    ]
     whys = {name: indivisible(trial, name, recording.shape(name)) for name in due}
     both = skipped_by_both(recording, candidate)
     overflowed = dict(_overflowed(due, both, (recording, *reference.samples), tensors))
@@ -375,6 +382,7 @@ def compare(
         calls=calls_of(trial, recording, candidate),
         uneven={name: why for name, why in whys.items() if why},
         overflowed=overflowed,
+        ungathered=frozenset(name for name in ungathered if trial.compares(name)),
         scale=scale,
         summands=frozenset(each.name for each in judged if each.may_be_summands),
         missing_passes=missing_passes(trial, recording, candidate, faults),

@@ -107,6 +107,7 @@ def as_known(recording: Recording, names: ExpertNames) -> Recording:
         parts={name(each): part for each, part in recording.parts.items()},
         sketched=_tensors(recording.sketched, name),
         elsewhere=frozenset(map(name, recording.elsewhere)),
+        ungathered=frozenset(replace(each, name=name(each.name)) for each in recording.ungathered),
     )
 
 

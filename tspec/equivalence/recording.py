@@ -169,6 +169,7 @@ class Recording:
     layout gives the rank. `lines` has the line of the script that first handed `losses` to a
     backward pass or a schedule, computed `gradient_norms`, or updated `params`. `generated` are
     inputs that were generated, with their shapes. `skipped` are updates that the rank skipped.
+    `ungathered` are parameters whose last update had not reached the rank in full.
     """
 
     tensors: Mapping[TensorName, Tensor]
@@ -180,6 +181,7 @@ class Recording:
     lines: Mapping[str, str] = field(default_factory=dict)
     generated: Mapping[TensorName, tuple[int, ...]] = field(default_factory=dict)
     skipped: frozenset[SkippedUpdate] = frozenset()
+    ungathered: frozenset[TensorName] = frozenset()
 
     def shape(self, name: TensorName) -> tuple[int, ...]:
         """The shape of a tensor, whatever was recorded of it."""
@@ -208,6 +210,7 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     said["elsewhere"] = sorted(recording.elsewhere)
     said["lines"] = dict(recording.lines)
     said["skipped"] = sorted(recording.skipped)
+    said["ungathered"] = sorted(map(astuple, recording.ungathered))
     said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
     said["sketched"] = [
         [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
@@ -249,6 +252,7 @@ def read(folder: Path, rank: int) -> Recording:
         lines=said["lines"],
         generated={TensorName(*name): tuple(shape) for name, shape in said["generated"]},
         skipped=frozenset(SkippedUpdate(*each) for each in said["skipped"]),
+        ungathered=frozenset(TensorName(*each) for each in said["ungathered"]),
     )
 
 

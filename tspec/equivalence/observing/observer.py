@@ -8,7 +8,6 @@ from typing import Any, Literal
 from torch import Tensor
 
 from tspec.equivalence.observing.generated_inputs import GeneratedInputs
-from tspec.equivalence.observing.held import held_here
 from tspec.equivalence.observing.initial_weights import InitialWeights
 from tspec.equivalence.observing.module_calls import ModuleCalls, given_to, tensors_of
 from tspec.equivalence.observing.optimizers import Optimizers
@@ -16,6 +15,7 @@ from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.perturber import is_forward
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
+from tspec.equivalence.observing.updated_parameters import UpdatedParameters
 from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import Recording, TensorName, write
 from tspec.runtime.edges import StateSource, WatchedCall
@@ -36,6 +36,7 @@ class Observer:
         self._inputs = GeneratedInputs(orders)
         self._calls = ModuleCalls(orders, self._recorder)
         self._optimizers = Optimizers(orders, self._recorder, self._sizes)
+        self._parameters = UpdatedParameters(self._recorder, self._sizes)
         self._lines: dict[str, str] = {}
         self._scheduled = False
         """The losses are those of a pipeline schedule, which may free them before the backward
@@ -63,6 +64,7 @@ class Observer:
             case "update":
                 self._weights.update_begins(source)
                 self._note_line("params", call)
+                self._parameters.gathered(source, all_are=True)
                 self._optimizers.begins_megatrons(call, source)
             case "optimizer.step":
                 self._weights.update_begins(source)
@@ -79,6 +81,7 @@ class Observer:
             case "forward":
                 self._calls.ends(call)
             case "forward_step":
+                self._parameters.gathered(source)
                 self._scheduled = True
                 self._note_line("losses", call)
                 self._record_loss(call, next(iter(tensors_of(call.fields.get("made"))), None))
@@ -94,6 +97,7 @@ class Observer:
                 self._optimizers.note_norm(call)
                 self._optimizers.record_norms(call)
                 self._optimizers.ends_megatrons(call)
+                self._parameters.update_ends(call.context.step, source)
             case "unscaled":
                 self._optimizers.unscaled(call)
             case "scaled_step":
@@ -134,17 +138,11 @@ class Observer:
 
     def _close_step(self, step: int, source: StateSource) -> None:
         self._optimizers.record_states(source, step)  # parameters are updated from them
-        for kind, entity in (("params", "parameter"), ("buffers", "buffer")):
-            found = source.fields(entity, "data")
-            self._recorder.record_all(
-                {TensorName(kind, name, step): value for name, value in found.items()}
-            )
-            for name, value in found.items() if kind == "params" else ():
-                if not self._sizes.are_followed or not isinstance(value, Tensor):
-                    continue
-                local = held_here(value)
-                if local is not None:
-                    self._sizes.is_made(name, step, local)
+        self._parameters.end_step(step, source)
+        buffers = source.fields("buffer", "data").items()
+        self._recorder.record_all(
+            {TensorName("buffers", name, step): value for name, value in buffers}
+        )
 
     def _finish(self, source: StateSource) -> None:
         self._over = True
@@ -158,6 +156,7 @@ class Observer:
             lines=self._lines,
             generated=self._inputs.shapes,
             skipped=frozenset(self._optimizers.skipped),
+            ungathered=self._parameters.ungathered,
         )
         write(self._folder, source.rank, recording)
         self._progress.reached("its end")

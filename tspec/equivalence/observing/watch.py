@@ -91,6 +91,7 @@ WATCH = WatchSpec(
                 FieldSpec("main_grad", _OPTIONAL),
                 FieldSpec("main", _OPTIONAL),
                 FieldSpec("shard", _OPTIONAL),
+                FieldSpec("gathered", ("optional", ("bool",))),
             ),
         ),
         EntitySpec("optimizer", (FieldSpec("parameters", ("set", ("entity", "parameter"))),)),

@@ -14,7 +14,7 @@ from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY
 from tspec.equivalence.verdicts import Verdict
 from tspec.folding import FoldedLine
-from tspec.report.equivalences.wording import compared, counted, overflows, part, sentence
+from tspec.report.equivalences.wording import compared, counted, not_compared, part, sentence
 from tspec.resolve.program.trials import EquivalenceDeclaration
 
 SHOWN = 12
@@ -120,9 +120,11 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
         yield from (FoldedLine(each, 2, 4) for each in names[:SHOWN])
         yield from _more(len(names))
     yield from _uneven(outcome.uneven)
-    for said in overflows(outcome):
+    said = list(not_compared(outcome))
+    if said:
         yield FoldedLine("")
-        yield FoldedLine(said, later=2)
+    yield from (FoldedLine(each, later=2) for each in said[:SHOWN])
+    yield from _more(len(said))
 
 
 def _faults(faults: Sequence[Fault], head: str) -> Iterator[FoldedLine]:

@@ -17,11 +17,15 @@ def compared(outcome: Outcome) -> str:
     return f"{counted(len(outcome.comparisons), 'tensor')} compared, {differing}"
 
 
-def overflows(outcome: Outcome) -> Iterator[str]:
-    """A line for each update that both sides skipped: the number of gradients that are not finite."""
+def not_compared(outcome: Outcome) -> Iterator[str]:
+    """A line for each update that both sides skipped, with the number of gradients that are not finite, and one for
+    parameters that are gathered after the last step.
+    """
     for update, number in Counter(outcome.overflowed.values()).items():
         gradients = counted(number, "gradient")
         yield f"{text(update)}: overflowed on both sides: {gradients} not compared"
+    for step, number in Counter(each.step for each in outcome.ungathered).items():
+        yield f"step {step}: {counted(number, 'parameter')} gathered after the last step, not compared"
 
 
 def sentence(each: TensorComparison) -> str:

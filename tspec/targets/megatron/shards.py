@@ -83,6 +83,18 @@ class ShardedFields:
         """The part of the parameter that this rank updates."""
         return self._own(parameter, parameter)
 
+    def gathered(self, parameter: torch.Tensor) -> bool:
+        """False while the shards that other ranks have updated are still to be gathered.
+
+        Under `overlap_param_gather` the next forward pass waits for them, bucket by bucket.
+        """
+        optimizer = self._optimizer_of(parameter)
+        for chunk in getattr(optimizer, "model_chunks", ()):
+            bucket = getattr(chunk, "param_to_bucket_group", {}).get(parameter)
+            if bucket is not None and bucket.ddp_config.overlap_param_gather:
+                return bucket.param_gather_dispatched and bucket.param_gather_handle is None
+        return True
+
     def _own(self, parameter: torch.Tensor, whole: torch.Tensor) -> Any:
         optimizer = self._optimizer_of(parameter)
         if optimizer is None:
@@ -170,6 +182,7 @@ _OF_PARAMETERS = {
     "sharded": ShardedFields.sharded,
     "main_grad": ShardedFields.main_grad,
     "shard": ShardedFields.shard,
+    "gathered": ShardedFields.gathered,
 }
 _OF_CONFIGURATIONS: Mapping[str, Callable[[Any], Any]] = {
     "sequence_parallel": lambda config: bool(getattr(config, "sequence_parallel", False)),
