@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 from tests.equivalence.megatron_generated import CASES as GENERATED
 from tests.equivalence.megatron_references import PAIRS
-from tests.equivalence.megatron_table import BFLOAT16, CASES, LEFT_OUT, UNSEEN
+from tests.equivalence.megatron_sweep import HEAD as SWEEP_HEAD
+from tests.equivalence.megatron_sweep import JOBS
+from tests.equivalence.megatron_table import BFLOAT16, CASES, HEAD, LEFT_OUT, UNSEEN, Case, left_out
 from tests.families import family
 from tests.jobs import done
 from tests.megatron.bugs.bug import all_bugs
@@ -36,13 +38,41 @@ def test_each_fault_that_bfloat16_hides_has_a_reason() -> None:
     assert sorted(UNSEEN) == [case.fault for case in CASES if BFLOAT16 in case.hidden]
 
 
+def rows(page: str, head: str) -> list[list[str]]:
+    """The cells of the table that follows a page's head."""
+    said = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert said.startswith(head)
+    lines = said.removeprefix(head).lstrip("\n").splitlines()
+    return [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+
+
+def test_the_page_of_clean_jobs_has_each_of_them() -> None:
+    assert [row[0] for row in rows("megatron_sweep.md", SWEEP_HEAD)] == [f"`{job}`" for job in JOBS]
+
+
+def test_the_page_of_faults_has_each_case_with_what_is_to_be_found() -> None:
+    found = rows("megatron_equivalence.md", HEAD)
+    cases = [(case, precision) for case in CASES for precision in case.precisions]
+    expected = [(case.fault, f"`{case.text(precision)}`") for case, precision in cases]
+    assert [(row[0], row[2]) for row in found] == expected
+    for (case, precision), (fault, _, _, first, _, sketched) in zip(cases, found, strict=True):
+        if precision not in case.hidden:
+            first_wrong = f"`{case.wrong_first(precision)}`"
+            assert (first, sketched) == (first_wrong, first_wrong), fault
+    page = (ROOT / "docs" / "megatron_equivalence.md").read_text(encoding="utf-8")
+    assert page.endswith(f"{left_out()}\n")
+
+
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", family([case.fault for case in CASES], {"router_not_marked"}))
-def test_a_fault_is_found_where_it_is_and_the_job_without_it_is_silent(fault: str) -> None:
-    """In float32 and bfloat16, from full tensors and from sketches."""
-    ended = done("-m", "tests.equivalence.megatron_table", fault)
+@pytest.mark.parametrize(
+    "case", family(CASES, {"router_not_marked"}, name=lambda case: str(case.fault))
+)
+def test_a_fault_is_found_where_it_is_and_the_job_without_it_is_silent(case: Case) -> None:
+    """In each of its precisions, from full tensors and from sketches."""
+    ended = done("-m", "tests.equivalence.megatron_table", case.fault)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert sum(line.startswith(f"| {fault} |") for line in ended.stdout.splitlines()) == 2
+    rows = [line for line in ended.stdout.splitlines() if line.startswith(f"| {case.fault} |")]
+    assert len(rows) == len(case.precisions)
 
 
 @pytest.mark.parametrize("spec", sorted(HERE.glob("*.tspec")), ids=lambda path: path.stem)
