@@ -1,12 +1,18 @@
-"""Faults of released packages that `docs/findings.md` tells of, each with the script that it names."""
+"""Faults of released packages that `docs/findings.md` tells of, each with the script or the command that it names."""
 
+from __future__ import annotations
+
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.jobs import ROOT, run
+from tests.jobs import ROOT, done, run
 
 HERE = Path(__file__).resolve().parent
+PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+COMPARED = re.findall(r"`python -m (\S+) --verbose (\S+)`: `([^`]+)` is the first finding", PAGE)
+"""Module, job, and the first tensor that is wrong against one device."""
 
 
 @pytest.mark.slow
@@ -16,4 +22,30 @@ def test_replicate_trains_nothing_of_a_model_that_is_cut(tmp_path: Path) -> None
     script = HERE / "replicate_over_tensor_parallel.py"
     found = run(["specs/essentials"], script, tmp_path / "report.json")
     assert found.steps("optimizers_hold_parameters_of_a_model") == [2]
-    assert str(script.relative_to(ROOT)) in (ROOT / "docs" / "findings.md").read_text()
+    assert str(script.relative_to(ROOT)) in PAGE
+
+
+def test_two_findings_are_compared_with_one_device() -> None:
+    assert [job for _, job, _ in COMPARED] == [
+        "tp=2,clipped,sink",
+        "tp=2,sp,experts=4,kv=2,swiglu,rms,rope,untied",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.gloo
+@pytest.mark.parametrize(("module", "job", "first"), COMPARED, ids=[job for _, job, _ in COMPARED])
+def test_a_comparison_with_one_device_finds_first_what_the_page_says(
+    module: str, job: str, first: str
+) -> None:
+    ended = done("-m", module, "--verbose", job)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    [row] = [line for line in ended.stdout.splitlines() if line.startswith(f"| `{job}` |")]
+    assert f"first `{first}`" in row
+    if first.startswith("param_grads"):
+        assert f"  {first}, step 1: replicas on ranks 0, 1 differ by " in ended.stderr
+        assert "the sum of the replicas is the reference" in ended.stderr
+        assert "  gradient_norms norm, step 1: " in ended.stderr
+    else:
+        assert "  states " in ended.stderr
