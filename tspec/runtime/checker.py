@@ -116,6 +116,10 @@ class Checker:
         """Axis -> this rank's group, as last known: a job may end its process groups before it ends."""
         self._version: object = None
         """The version of the source when groups were read."""
+        self._stepped = False
+        """A step has opened; at the end of the first one the job is what it will be."""
+        self._compared = not (self.program.given.sizes or self.program.given.values)
+        """The job was compared with the values that the rules were compiled for."""
         self._over = False
         """The run has ended, or a rule has ended it."""
         self._looked = -1
@@ -200,6 +204,9 @@ class Checker:
         if source.version != self._version:
             self._guarded(span, lambda: self._look_at_groups(source))
         if span == "step" and index > 0:
+            if self._stepped:
+                self._guarded(span, lambda: self._compare_given(source))
+            self._stepped = True
             self._step_opens(index, source)
         state = self._selection.state
         if state in OUT:
@@ -227,6 +234,13 @@ class Checker:
     def _look_at_groups(self, source: StateSource) -> None:
         self._version = source.version
         self._groups |= source.groups()
+
+    def _compare_given(self, source: StateSource) -> None:
+        """Compare the job once with the values that the rules were compiled for."""
+        if not self._compared:
+            self._compared = True
+            for misfit in self.program.given.misfits(source):
+                self._say(misfit)
 
     @property
     def watches(self) -> bool:
@@ -261,6 +275,8 @@ class Checker:
         if self.silent:
             return
         self._guarded("finish", self._delivery.begin)
+        if self._stepped:
+            self._guarded("finish", lambda: self._compare_given(source))
         if not self.watches:
             self.tracker.leave_out(source)
         at, tracker = self._at, self.tracker

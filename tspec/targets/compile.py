@@ -60,7 +60,7 @@ def compile_program(
             refused.append(f"{comment_of(one.rule)} cannot be compiled: {why}")
     if refused:
         raise CannotCompile("\n".join(refused))
-    return _render(target, program, plan, bodies)
+    return _render(target, program, plan, bodies, _given(program, given or {}))
 
 
 def _with_stable_paths(program: r.Program, root: Path) -> r.Program:
@@ -74,7 +74,30 @@ def _with_stable_paths(program: r.Program, root: Path) -> r.Program:
     )
 
 
-def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Body]) -> str:
+def _given(program: r.Program, given: Mapping[str, object]) -> str:
+    """The given values as a call; empty if there are none. Names that the vocabulary lacks decide nothing."""
+    tables = (
+        ("sizes", {group.name for group in program.vocabulary.groups}),
+        ("values", {name.name for name in program.vocabulary.context}),
+    )
+    found = {
+        table: {n: v for n, v in sorted(given.items()) if n in names} for table, names in tables
+    }
+    said = [f"{table}={_mapping(values)}" for table, values in found.items() if values]
+    return f"Given({', '.join(said)})" if said else ""
+
+
+def _mapping(values: Mapping[str, object]) -> str:
+    return (
+        "{"
+        + ", ".join(f"{literal(name)}: {literal(value)}" for name, value in values.items())
+        + "}"
+    )
+
+
+def _render(
+    target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Body], given: str
+) -> str:
     points = hooks(plan, {number: one.name for number, one in bodies.items()})
     sources = sorted({one.rule.source.path for one in plan.rules})
     text = _template(target).render(
@@ -112,6 +135,7 @@ def _render(target: str, program: r.Program, plan: Plan, bodies: Mapping[int, Bo
             (literal(event), literal(one.filters), literal(one.fields), literal(one.first))
             for event, one in plan.lasting.items()
         ],
+        given=given,
         watch=repr(watched(program.vocabulary, plan)),
     )
     return "\n".join(laid_out(line.rstrip() for line in text.splitlines())) + "\n"
