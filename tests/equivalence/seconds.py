@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.equivalence.jobs import JOBS, NOTHING, first
-from tests.equivalence.megatron_table import BFLOAT16, CASES, FLOAT32, asked
+from tests.equivalence.megatron_table import CASES, asked
 from tspec.equivalence.check import Outcome, compare, run_candidate, run_reference
 from tspec.equivalence.sides import Trial
 
@@ -27,7 +27,7 @@ def faults() -> Iterator[tuple[str, Trial]]:
         if not job.found.startswith(NOTHING):
             yield job.name, job.trial(job.fault, sketched=False)
     for case in CASES:
-        for precision in (FLOAT32, BFLOAT16):
+        for precision in case.precisions:
             yield f"megatron {case.fault} {precision}", asked(case, precision)
 
 
