@@ -100,7 +100,9 @@ def recorded(run: SideRun, folder: Path, begins_alike: bool = True) -> list[Reco
         ranks = ", ".join(map(str, silent))
         raise Failed(f"{place} has no recording of rank {ranks}: run `{run.name}` first", "")
     if not (file.exists() and run.given.has_orders_of(file, begins_alike)):
-        raise Failed(f"{place} was recorded with other steps, seed, real sizes or kinds of tensors", "")
+        raise Failed(
+            f"{place} was recorded with other steps, seed, real sizes or kinds of tensors", ""
+        )
     return [read(place, rank) for rank in range(run.world)]
 
 
