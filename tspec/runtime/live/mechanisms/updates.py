@@ -37,6 +37,7 @@ class UpdateListener(Listener):
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
         self._doubles = job.spec.computes("doubled")
+        self._gradients = "had_gradient" in read
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -54,6 +55,8 @@ class UpdateListener(Listener):
             updates.dropped.before_update(number)
         if self._doubles and isinstance(args[0], torch.optim.Optimizer):
             updates.doubled.before_update(number, held)
+        if self._gradients:
+            updates.with_gradient.at_update(number, held)
         if self._projections:
             updates.projected.before_update(number, held)
         if self._interpolations:
@@ -71,6 +74,8 @@ class UpdateListener(Listener):
         """The parameters are changed."""
         number, optimizer = token
         held, updates = held_by(optimizer), self._job.state.updates
+        if self._gradients:
+            updates.with_gradient.at_update(number, held)
         if self._projections:
             updates.projected.after_update(number, held)
         if self._interpolations:

@@ -18,6 +18,7 @@ from tspec.runtime.live.updates.copied import CopiedParameters
 from tspec.runtime.live.updates.doubled import DoubledUpdates
 from tspec.runtime.live.updates.dropped import DroppedPasses
 from tspec.runtime.live.updates.elsewhere import ElsewhereUpdatedParameters
+from tspec.runtime.live.updates.gradients import UpdatedWithGradient
 from tspec.runtime.live.updates.interpolated import InterpolatedParameters
 from tspec.runtime.live.updates.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.updates.reused import ReusedGradients
@@ -45,6 +46,7 @@ class UpdateHistory:
         self.doubled = DoubledUpdates()
         self.scaled = GradientFactors()
         self.dropped = DroppedPasses()
+        self.with_gradient = UpdatedWithGradient()
 
     @property
     def columns(self) -> Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Any]]]:
@@ -54,6 +56,7 @@ class UpdateHistory:
             "interpolated": self.interpolated.of,
             "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
             "copied": lambda them: [each in self.copied for each in them],
+            "had_gradient": lambda them: [each in self.with_gradient for each in them],
         }
 
     @property
@@ -76,6 +79,7 @@ class UpdateHistory:
             self.doubled,
             self.scaled,
             self.dropped,
+            self.with_gradient,
         ):
             each.forget(optimizers)
 
