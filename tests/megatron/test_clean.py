@@ -8,13 +8,14 @@ import pytest
 
 from tests import sweeps
 from tests.families import family
+from tests.megatron import decided
 from tests.megatron.sweep import CLEAN, LLAMA, OPENING, PACKS, layout_of, swept
 from tests.sweeps import HEADER
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "megatron_clean.md"
 
 SAMPLE = {
-    "tp=2,sp,recompute,dropout",
+    "tp=2,pp=2,virtual=2,sp,recompute",
     f"pp=2,virtual=2,bf16,untied,{LLAMA}",
     "dp=2,zero,fp16",
     "tp=2,sp,experts=4,etp=2",
@@ -37,6 +38,20 @@ def test_packs_are_silent(layout: str, tmp_path: Path) -> None:
     found = swept(layout, tmp_path)
     assert found.findings == ()
     assert found.decided > 1000
+
+
+def test_jobs_and_rules_of_the_test_below_exist() -> None:
+    assert {*decided.DECIDING} <= {*CLEAN}
+    assert decided.UNDECIDED.keys() <= sweeps.rules_of(*decided.PACKS)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.gloo
+def test_every_rule_is_decided_in_a_sound_job() -> None:
+    """Silence of a rule that is idle everywhere would say nothing."""
+    rules = sweeps.rules_of(*decided.PACKS)
+    assert sweeps.undecided(decided.DECIDING, swept, rules) == decided.UNDECIDED.keys()
 
 
 @pytest.mark.slow

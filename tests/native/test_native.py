@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import sweeps
 from tests.families import family
 from tests.first_found import Found, first_found, matches
+from tests.native import decided
 from tests.native.faults import FAULTS, Fault, found_of
 from tests.native.sweep import CLEAN, command, swept
 
@@ -27,6 +29,20 @@ def test_packs_are_silent(job: str, tmp_path: Path) -> None:
     found = swept(job, tmp_path)
     assert found.findings == ()
     assert found.decided > 300
+
+
+def test_jobs_and_rules_of_the_test_below_exist() -> None:
+    assert {*decided.DECIDING} <= {*CLEAN}
+    assert decided.UNDECIDED.keys() <= sweeps.rules_of(*decided.PACKS)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.gloo
+def test_every_rule_is_decided_in_a_sound_job() -> None:
+    """Silence of a rule that is idle everywhere would say nothing."""
+    rules = sweeps.rules_of(*decided.PACKS)
+    assert sweeps.undecided(decided.DECIDING, swept, rules) == decided.UNDECIDED.keys()
 
 
 @pytest.mark.gloo
