@@ -21,6 +21,6 @@ def closure() -> torch.Tensor:
     return loss
 
 
-for step in range(60):
+for _step in range(60):
     loss = optimizer.step(closure)
 print(f"loss {loss.item():.4f}")
