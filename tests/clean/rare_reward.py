@@ -12,17 +12,15 @@ optimizer = torch.optim.Adam(policy.parameters(), lr=0.02)
 for update in range(1, UPDATES + 1):
     terms, won = [], 0
     for _ in range(EPISODES):
-        place, chosen, reward = 0, [], 0.0
-        for _ in range(PATH):
+        chosen, reward = [], 0.0
+        for place in range(PATH):
             choice = torch.distributions.Categorical(logits=policy(places[place]))
             action = choice.sample()
             chosen.append(choice.log_prob(action))
             if action == 0:
                 break
-            place += 1
-            if place == PATH:
-                reward = 1.0
-                break
+        else:
+            reward = 1.0
         won += int(reward)
         terms.append(-reward * torch.stack(chosen).sum())
     loss = torch.stack(terms).mean()
