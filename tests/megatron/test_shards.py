@@ -92,7 +92,7 @@ def test_a_finding_says_of_which_tensor_a_rank_holds_a_piece(tmp_path: Path) -> 
     done("-m", "tspec", "run", str(spec), "--report", str(report), "--", TRAIN, layout)
     [live] = json.loads(report.read_text())
     assert live["message"].endswith(
-        "p.data.shape[0] = 32, p.whole_shape[0] = 64; decoder.layers.0.mlp.linear_fc1.bias is a shard of [64] (Shard(0) over tp)"
+        "p.data.shape[0] = 32, p.whole_shape[0] = 64; embedding.word_embeddings.weight is a shard of [64, 32] (Shard(0) over tp)"
     )
 
     recorded(tmp_path / "run", layout, "std.megatron")

@@ -20,7 +20,7 @@ use std.torch
 invariant layers_are_wide {
   for p in parameters
   after optimizer.step once
-  when p.name == "blocks.0.up.weight" or p.name == "embed.weight"
+  when p.name == "blocks.0.up.weight" or p.name == "blocks.0.down.bias"
   expect p.data.shape[0] > 1000
   else warn
 }
@@ -41,7 +41,7 @@ def test_numbers_of_a_piece_are_said_to_be(tmp_path: Path) -> None:
     job = ("--kind", "plain")
     live = run((str(spec),), SCRIPT, report, *job)
     assert [each["message"] for each in live.headlines] == [MESSAGE]
-    assert "embed.weight is a shard" not in live.stderr
+    assert "blocks.0.down.bias is a shard" not in live.stderr
     places = {"0": {"tp": 0}, "1": {"tp": 1}}
     assert [each["coordinates"] for each in live.headlines] == [places]
 
@@ -50,6 +50,6 @@ def test_numbers_of_a_piece_are_said_to_be(tmp_path: Path) -> None:
     ended = done("-m", "tspec", "check", str(spec), "--trace", str(trace), "--report", str(report))
     [found] = json.loads(report.read_text())
     assert (found["message"], found["coordinates"]) == (MESSAGE, places)
-    assert "  step 1, ranks 0, 1 (tp 0-1): blocks.0.up.weight, embed.weight\n" in ended.stdout
+    assert "  step 1, ranks 0, 1 (tp 0-1): blocks.0.up.weight, blocks.0.down.bias\n" in ended.stdout
     shown = done("-m", "tspec", "trace", "show", str(trace)).stdout
     assert "sharded parameters:\n  Shard(0) over tp 6 (blocks.0.up.weight of [32, 16])" in shown
