@@ -108,3 +108,10 @@ def test_logits_of_no_padding() -> None:
     assert scored_padding(flat.where(flat > 3, torch.nan), labels, IGNORED) is None
     assert scored_padding(flat, torch.rand(60, 5), IGNORED) is None
     assert scored_padding(None, labels, IGNORED) is None
+
+
+def test_logits_of_a_model_that_sees_single_tokens() -> None:
+    """The commonest token is no padding: other tokens have the same logits everywhere too."""
+    _, target = padded()
+    tokens = torch.arange(60) * 7 % 12 * (torch.arange(60) % 2)
+    assert scored_padding(torch.randn(12, 5)[tokens], target.flatten(), IGNORED) is None

@@ -73,6 +73,7 @@ def scored_padding(logits: Any, target: Any, ignored: int) -> float | None:
     A recurrent layer answers padding with zeros, so all places of padding have the same logits. The
     logits, `[n, classes]` or `[n, classes, places]`, that occur most often are looked at. None if all
     places have them, if fewer than 8 labels count, and if fewer than 8 places that are ignored have them.
+    None too if other logits occur twice or more on average: those of a model that sees single tokens.
     """
     if type(logits) is not torch.Tensor or type(target) is not torch.Tensor:
         return None
@@ -86,7 +87,8 @@ def scored_padding(logits: Any, target: Any, ignored: int) -> float | None:
         return None
     _, kind, times = torch.unique(rows, dim=0, return_inverse=True, return_counts=True)
     often = kind == times.argmax()
-    if bool(often.all()) or int((often & ~counts).sum()) < _LEAST:
+    others, kinds = int((~often).sum()), len(times) - 1
+    if int((often & ~counts).sum()) < _LEAST or others >= 2 * kinds:
         return None
     return int((often & counts).sum()) / number
 
