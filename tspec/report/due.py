@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tspec.check.verdicts import Decision, Verdicts
 from tspec.resolve.program.rules import Response, Rule
 
 
-def without_waiting(rules: Iterable[Rule], verdicts: Verdicts) -> Verdicts:
+def without_waiting(rules: Sequence[Rule], verdicts: Verdicts) -> Verdicts:
     """The verdicts without violations for which no action of their rule is due yet.
 
     All instances of a rule that held or were violated are to be there. An action that counts epochs

@@ -201,7 +201,7 @@ class Checker:
         if self.silent:
             return
         self.rank, self._source = source.rank, source
-        if source.version != self._version:
+        if span == "step" and source.version != self._version:
             self._guarded(span, lambda: self._look_at_groups(source))
         if span == "step" and index > 0:
             if self._stepped:
