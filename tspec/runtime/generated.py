@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tspec.runtime.calls.call import CallRecord, Kept, Pattern
 from tspec.runtime.calls.log import Retention
-from tspec.runtime.given import Given
+from tspec.runtime.given import CompiledFor
 from tspec.runtime.instant import StateInstant, Want
 from tspec.runtime.joint import JointDecision
 from tspec.runtime.results import RuleRecord
@@ -103,5 +103,5 @@ class GeneratedModule:
     """Event -> the patterns of the windows that its calls are, where nothing is read when a call begins."""
     retention: Mapping[str, Retention] = field(default_factory=dict)
     """Event -> the fields kept of its calls for windows that may outlast a step."""
-    given: Given = field(default_factory=Given)
+    given: CompiledFor = field(default_factory=CompiledFor)
     """The values of the job that the rules were compiled for."""

@@ -9,8 +9,8 @@ from tspec.runtime.edges import StateSource
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The values of `--given`."""
+class CompiledFor:
+    """The values of `--given` that rules were compiled for."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Axis -> its number of ranks."""

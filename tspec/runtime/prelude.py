@@ -10,7 +10,7 @@ from tspec.runtime.features import cast_feature, difference_feature, feature
 from tspec.runtime.folds import fold_list
 from tspec.runtime.functions import apply, is_of_class
 from tspec.runtime.generated import GeneratedModule, Unopened
-from tspec.runtime.given import Given
+from tspec.runtime.given import CompiledFor
 from tspec.runtime.install import Installed
 from tspec.runtime.instant import Want
 from tspec.runtime.joint import JointDecision, SubjectChoice
@@ -57,11 +57,11 @@ __all__ = [
     "ActionRecord",
     "Checker",
     "CheckerOptions",
+    "CompiledFor",
     "EntitySpec",
     "EventSpec",
     "FieldSpec",
     "GeneratedModule",
-    "Given",
     "GroupSpec",
     "Installed",
     "JointDecision",

@@ -84,7 +84,7 @@ def _given(program: r.Program, given: Mapping[str, object]) -> str:
         table: {n: v for n, v in sorted(given.items()) if n in names} for table, names in tables
     }
     said = [f"{table}={_mapping(values)}" for table, values in found.items() if values]
-    return f"Given({', '.join(said)})" if said else ""
+    return f"CompiledFor({', '.join(said)})" if said else ""
 
 
 def _mapping(values: Mapping[str, object]) -> str:
