@@ -37,7 +37,7 @@ class UpdateListener(Listener):
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
         self._doubles = job.spec.computes("doubled")
-        self._gradients = "had_gradient" in read
+        self._gradients = not read.isdisjoint({"had_gradient", "updates_without_gradient"})
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -56,7 +56,7 @@ class UpdateListener(Listener):
         if self._doubles and isinstance(args[0], torch.optim.Optimizer):
             updates.doubled.before_update(number, held)
         if self._gradients:
-            updates.with_gradient.at_update(number, held)
+            updates.with_gradient.before_update(number, held)
         if self._projections:
             updates.projected.before_update(number, held)
         if self._interpolations:
@@ -75,7 +75,7 @@ class UpdateListener(Listener):
         number, optimizer = token
         held, updates = held_by(optimizer), self._job.state.updates
         if self._gradients:
-            updates.with_gradient.at_update(number, held)
+            updates.with_gradient.after_update(number, held)
         if self._projections:
             updates.projected.after_update(number, held)
         if self._interpolations:

@@ -57,6 +57,7 @@ class UpdateHistory:
             "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
             "copied": lambda them: [each in self.copied for each in them],
             "had_gradient": lambda them: [each in self.with_gradient for each in them],
+            "updates_without_gradient": self.with_gradient.updates_without,
         }
 
     @property
