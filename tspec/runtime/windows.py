@@ -128,6 +128,13 @@ class RuleWindow:
 
     def elements(self, collection: Any) -> list[tuple[Any, str]]:
         """The elements of a `for` clause's collection with their names as subjects; none if it is missing."""
+        return [(element, name) for name, element in self._named(collection).items()]
+
+    def names(self, collection: Any) -> tuple[str, ...]:
+        """The names of the elements of a `for` clause's collection."""
+        return tuple(self._named(collection))
+
+    def _named(self, collection: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for place, element in enumerate(self.now.ordered(collection)):
             if element.__class__ is Missing:
@@ -137,7 +144,7 @@ class RuleWindow:
             else:
                 name = f"#{place}" if element.__class__ is CallRecord else str(place)
             found.setdefault(name, element)
-        return [(element, name) for name, element in found.items()]
+        return found
 
     def cut_off(self, now: StateInstant) -> None:
         """The recording ends within the window: its subjects are those of the last record, and its

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tspec.plan.events import is_windows_call
@@ -98,7 +98,7 @@ def _choices(w: _Writer) -> None:
         _group(w)
         if early:
             w.put("rule.note_group(w, group)")
-    _loops(w)
+    _loops(w, rule.subjects)
     if rule.across and early is None:
         _group(w)
 
@@ -137,11 +137,26 @@ def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
         yield f"{INDENT}rule.idle(w, {chosen}{reason})"
     else:
         w = _Writer(scalars)
-        _loops(w)
-        names = "".join(f"({one},), " for one in w.subjects).rstrip()
-        w.put(f"rule.idle(w, ({names}){reason})")
+        subjects, last = scalars.rule.rule.subjects, _last_elements(scalars.rule.rule)
+        _loops(w, subjects if last is None else subjects[:-1])
+        names = "".join(f"({one},), " for one in w.subjects)
+        if last is not None:
+            names += f"w.names({scalars.code(last, 'now')}),"
+        w.put(f"rule.idle(w, ({names.rstrip()}){reason})")
         yield from w.lines
     yield f"{INDENT}return"
+
+
+def _last_elements(rule: r.Rule) -> r.Expr | None:
+    """The collection whose elements the last clause takes, if the window has no filter on them."""
+    if not rule.subjects:
+        return None
+    last = rule.subjects[-1]
+    filters = () if rule.window.event is None else rule.window.event.filters
+    named = {variable.name for one in filters for variable in variables(one.value)}
+    if is_windows_call(last, rule) or _takes_all(last.collection) or last.variable in named:
+        return None
+    return last.collection
 
 
 def _head(s: Scalars) -> Iterator[str]:
@@ -179,15 +194,15 @@ def _beginnings(rule: RulePlan) -> Iterator[str]:
 # --- subjects -----------------------------------------------------------------------------------
 
 
-def _loops(w: _Writer) -> None:
+def _loops(w: _Writer, subjects: Sequence[r.For]) -> None:
     """A loop for each clause. The window's filters are tested as soon as the variables that they name are bound."""
     rule = w.scalars.rule.rule
     filters = () if rule.window.event is None else rule.window.event.filters
     named = {variable.name for one in filters for variable in variables(one.value)}
-    last = max((n for n, one in enumerate(rule.subjects) if one.variable in named), default=-1)
+    last = max((n for n, one in enumerate(subjects) if one.variable in named), default=-1)
     if last < 0:
         _filter(w)
-    for place, clause in enumerate(rule.subjects):
+    for place, clause in enumerate(subjects):
         _loop(w, clause, place)
         if place == last:
             _filter(w)
@@ -204,7 +219,7 @@ def _loop(w: _Writer, clause: r.For, place: int) -> None:
         f"e{place}_{identifier(clause.variable)}",
     )
     kind = _entity(collection)
-    if isinstance(collection, r.Subjects) and collection.kind not in PASSING:
+    if isinstance(collection, r.Subjects) and _takes_all(collection):
         _subjects(w, clause, collection, (name, value))
         w.subjects.append(name)
     else:
@@ -221,6 +236,11 @@ def _loop(w: _Writer, clause: r.For, place: int) -> None:
         w.persistent.append(f"({literal(kind)}, {name})")
     elif not _is_calls(collection):
         w.passing.append(clause.variable)
+
+
+def _takes_all(collection: r.Expr) -> bool:
+    """True for all subjects of a kind that lasts, such as `parameters`."""
+    return isinstance(collection, r.Subjects) and collection.kind not in PASSING
 
 
 def _is_calls(collection: r.Expr) -> bool:

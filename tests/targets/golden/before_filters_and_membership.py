@@ -31,9 +31,19 @@ def r0_t_held(rule, w):
     if not now.subjects('optimizer'):
         return
     c0_optimizer_parameters = now.column('optimizer', 'parameters')
+    if w.idle:
+        for n0_o in w.only('optimizer', 'optimizer'):
+            at = w.place(P0, (Ref('optimizer', n0_o),))
+            if at is None:
+                continue
+            w.at = at
+            rule.idle(w, ((n0_o,), w.names(c0_optimizer_parameters.get(n0_o, NOT_RECORDED)),))
+        return
     c1_parameter_grad = end.column('parameter', 'grad')
-    h0_modules = w.refs('module', end)
-    h1_modules_parameters = end.field_of_each(h0_modules, 'parameters', True)
+    h0_step = end.ambient('step')
+    h1_divisible_step_by_5 = apply('divisible', h0_step, 5)
+    h2_modules = w.refs('module', end)
+    h3_modules_parameters = end.field_of_each(h2_modules, 'parameters', True)
     for n0_o in w.only('optimizer', 'optimizer'):
         at = w.place(P0, (Ref('optimizer', n0_o),))
         if at is None:
@@ -41,14 +51,17 @@ def r0_t_held(rule, w):
         w.at = at
         for e1_p, k1_p in w.elements(c0_optimizer_parameters.get(n0_o, NOT_RECORDED)):
             n1_p = e1_p.name
-            v0_present_p_grad = present(c1_parameter_grad.get(n1_p, NOT_RECORDED))
-            expect = either(contained(e1_p, h1_modules_parameters), v0_present_p_grad)
-            if rule.decide(w, (n0_o, k1_p,), True, expect):
+            when = h1_divisible_step_by_5
+            expect = False
+            if when is True:
+                v0_present_p_grad = present(c1_parameter_grad.get(n1_p, NOT_RECORDED))
+                expect = either(contained(e1_p, h3_modules_parameters), v0_present_p_grad)
+            if rule.decide(w, (n0_o, k1_p,), when, expect):
                 rule.violated(
                     w,
                     (n0_o, k1_p,),
                     (
-                        ('modules.parameters', h1_modules_parameters),
+                        ('modules.parameters', h3_modules_parameters),
                         ('present(p.grad)', v0_present_p_grad),
                     ),
                 )
@@ -63,8 +76,10 @@ def begin_0_optimizer_step(tracker, call, source):
     w0 = None
     if tracker.is_due(e, 0, P0):
         w0 = tracker.before(e, 0, P0)
-        if e.now.subjects('optimizer'):
-            e.now.want(R0_NOW)
+        w0.idle = apply('divisible', e.now.ambient('step'), 5) is False
+        if not w0.idle:
+            if e.now.subjects('optimizer'):
+                e.now.want(R0_NOW)
     if w0 is not None:
         tracker.run(r0_t_held, 0, w0)
 
@@ -95,6 +110,7 @@ RULES = (
         kind='before',
         responses=(ActionRecord(action='stop'),),
         claim='expected p in modules.parameters or present(p.grad)',
+        when=True,
     ),
 )
 FUNCTIONS = (
