@@ -214,27 +214,32 @@ class OptimizerStateSubjects:
     def __init__(self, models: ModelRegistry, optimizers: OptimizerSubjects) -> None:
         self._models = models
         self._optimizers = optimizers
-        self._subjects: dict[tuple[str, str], str] = {}
-        """A parameter's name and the key of a state -> the name of the state."""
+        self._subjects: dict[str, dict[Any, str]] = {}
+        """A parameter's name -> the key of a state -> the name of the state."""
 
     def things(self) -> Mapping[str, tuple[str, str, torch.Tensor]]:
         found: dict[str, tuple[str, str, torch.Tensor]] = {}
-        known, in_models = self._subjects, self._models.tables.parameter_by_id
+        subjects, in_models = self._subjects, self._models.tables.parameter_by_id
         for optimizer in self._optimizers.things().values():
             held = asked(optimizer, "state")
             if not isinstance(held, Mapping):
                 continue
             for parameter, values in list(held.items()):
-                if not isinstance(parameter, torch.Tensor) or not isinstance(values, Mapping):
+                if not isinstance(parameter, torch.Tensor) or not (
+                    values.__class__ is dict or isinstance(values, Mapping)
+                ):
                     continue
                 name = in_models.get(id(parameter)) or self._models.name_of_parameter(parameter)
                 if name is None:
                     continue
+                known = subjects.get(name) or subjects.setdefault(name, {})
                 for key, value in values.items():
                     if isinstance(value, torch.Tensor) and value.dim() > 0:
-                        state = (name, str(key))
-                        subject = known.get(state) or known.setdefault(state, ".".join(state))
-                        found.setdefault(subject, (*state, value))
+                        if key not in known:
+                            known[key] = f"{name}.{key}"
+                        subject = known[key]
+                        if subject not in found:
+                            found[subject] = (name, str(key), value)
         return found
 
     def name_of(self, thing: Any) -> str | None:
