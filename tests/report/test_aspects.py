@@ -24,6 +24,9 @@ RULES = {
         "clearing",
         "values",
     },
+    "before backward expect count(models.parameters.group) == 0"
+    " or count(calls(optimizer.zero_grad)) > 0": {"clearing"},
+    "for c in calls(optimizer.step) expect c.reused == []": {"clearing"},
     "for p in parameters across world after optimizer.step expect same(p.data)": {
         "agreement",
         "values",

@@ -99,6 +99,23 @@ def test_two_bugs_with_nothing_in_common_are_two() -> None:
     ]
 
 
+def test_a_layer_that_is_not_trained_does_not_hide_gradients_that_are_not_cleared() -> None:
+    """Rules of the packs, as they fire on a loop with both faults and on one with the second fault."""
+    loaded = load_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n").program
+    assert loaded is not None
+    of = {rule.name: rule for rule in loaded.rules}
+    held = decided(of["optimizers_hold_all_trainable_parameters"], [1], subject="2.weight")
+    cleared = decided(of["gradients_are_cleared"], range(2, 40))
+    once = decided(of["updates_use_each_gradient_once"], range(2, 40), subject="#0")
+    both = report(loaded, verdicts(held, cleared, once)).findings
+    assert [(f.rule.rpartition(".")[2], names(f)) for f in both] == [
+        ("optimizers_hold_all_trainable_parameters", []),
+        ("gradients_are_cleared", ["updates_use_each_gradient_once"]),
+    ]
+    [one] = report(loaded, verdicts(cleared, once)).findings
+    assert names(one) == ["updates_use_each_gradient_once"]
+
+
 def test_different_subjects_that_stop_at_different_steps_are_two() -> None:
     found = report(
         program(MOVES),

@@ -110,6 +110,9 @@ ARGUMENTS = {
     "dropout_p": "mode",
     "total_norm": "values",
     "grad_norm": "values",
+    "reused": "clearing",
+    "dropped": "clearing",
+    "doubled": "ownership",
 }
 """The aspect of a call's field, for any callable; other fields have the aspect of the callable."""
 
@@ -186,11 +189,26 @@ def _values_among(rule: rules.Rule, read: list[Part]) -> list[rules.Expr]:
 
 
 def _outside(part: Part) -> Iterator[Part]:
-    """The part and its descendants, except features of tensors and the parts below these."""
-    if not isinstance(part, rules.Feature):
-        yield part
-        for child in children(part):
-            yield from _outside(child)
+    """The part and its descendants, except features of tensors and the parts below these.
+
+    Collections whose elements' fields are read are left out too: `models.parameters.group` says
+    nothing of which parameters a model holds.
+    """
+    if isinstance(part, rules.Feature):
+        return
+    yield part
+    for child in children(part):
+        found = _outside(child)
+        if isinstance(part, rules.Field) and _is_ownership(child):
+            next(found)
+        yield from found
+
+
+def _is_ownership(part: Part) -> bool:
+    return (
+        isinstance(part, rules.Field)
+        and _aspect_of_field(_item(part.base.type), part.name) == "ownership"
+    )
 
 
 def _inside(part: Part) -> Iterator[Part]:
@@ -217,17 +235,29 @@ def _of_part(part: Part, vocabulary: rules.Vocabulary) -> Iterator[str]:
 
 
 def _of_field(base: Type, name: str, vocabulary: rules.Vocabulary) -> Iterator[str]:
-    while isinstance(base, ListOf | SetOf | Optional):
-        base = base.item
-    if isinstance(base, Entity):
-        aspect = FIELDS.get((base.kind, name), ENTITIES.get(base.kind))
-        if aspect:
-            yield aspect
+    base = _item(base)
+    aspect = _aspect_of_field(base, name)
+    if aspect:
+        yield aspect
     elif isinstance(base, CallOf):
         if name in ARGUMENTS:
             yield ARGUMENTS[name]
         else:
             yield from _of_events((base.event,), vocabulary)
+
+
+def _item(of: Type) -> Type:
+    """The type whose field is read."""
+    while isinstance(of, ListOf | SetOf | Optional):
+        of = of.item
+    return of
+
+
+def _aspect_of_field(base: Type, name: str) -> str | None:
+    """The aspect of a field of an entity; None if the field has none, and for other types."""
+    return (
+        FIELDS.get((base.kind, name), ENTITIES.get(base.kind)) if isinstance(base, Entity) else None
+    )
 
 
 def _of_events(events: tuple[str, ...], vocabulary: rules.Vocabulary) -> Iterator[str]:
