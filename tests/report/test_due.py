@@ -13,13 +13,12 @@ from rich.console import Console
 
 from tests.report import scenes
 from tests.report.scenes import decided, program, rule, verdicts
+from tspec.due import ActionRecord, CheckHistory
 from tspec.report.build import report
 from tspec.report.due import without_waiting
 from tspec.report.results import from_report
 from tspec.report.terminal import print_counts
 from tspec.resolve.program import rules
-from tspec.runtime.actions import CheckHistory
-from tspec.runtime.results import ActionRecord, RuleRecord
 
 SMALL = rule("small", scenes.below(), over="parameter")
 
@@ -54,7 +53,7 @@ def test_a_check_says_what_a_job_says(outcomes: str, how: Any) -> None:
     among = how.get("among")
     action = ActionRecord("warn", how.get("consecutive"), how.get("frequent"))
     action = replace(action, among=among and (among.count, among.unit))
-    history = CheckHistory(RuleRecord(0, "t.r", "t.tspec", 1, "", False, "each", (action,)))
+    history = CheckHistory([action])
     in_job = {
         step
         for step, each in enumerate(outcomes, 1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tspec.check.verdicts import Decision, Verdicts
-from tspec.resolve.program.rules import Response, Rule
+from tspec.due import history
+from tspec.resolve.program.rules import Rule
 
 
 def without_waiting(rules: Sequence[Rule], verdicts: Verdicts) -> Verdicts:
@@ -45,40 +45,15 @@ def _waits(rule: Rule) -> bool:
 
 
 def _due_steps(rule: Rule, decisions: Iterable[Decision]) -> set[int]:
-    """The steps in which an action is due. A check is all instances of a step; it fails if any is violated."""
-    epochs_of: dict[int, int | None] = {}
+    """The steps in which an action is due. A check fails if any instance of its step is violated."""
+    in_epochs = rule.window.span == "epoch"
+    failed: dict[int, bool] = {}
+    epochs: dict[int, int] = {}
     for each in decisions:
-        if each.verdict == "violated":
-            epochs_of[each.step] = each.instance.at[0]
-        else:
-            epochs_of.setdefault(each.step, None)
-    due: set[int] = set()
-    in_a_row = 0
-    steps: list[int] = []
-    epochs: list[int] = []
-    for step in sorted(epochs_of):
-        epoch = epochs_of[step]
-        if epoch is None:
-            in_a_row = 0
-            continue
-        in_a_row += 1
-        steps.append(step)
-        if rule.window.span == "epoch":
-            epochs.append(epoch)
-        if any(_is_due(each, in_a_row, steps, epochs) for each in rule.responses):
-            due.add(step)
-    return due
-
-
-def _is_due(response: Response, in_a_row: int, steps: list[int], epochs: list[int]) -> bool:
-    """True after the latest of some failing checks. Their epochs are empty where they are not known."""
-    if response.consecutive is not None:
-        return in_a_row >= response.consecutive
-    if response.frequent is None or response.among is None:
-        return True
-    places = epochs if response.among.unit == "epoch" else steps
-    if not places:
-        return True
-    return (
-        len(places) - bisect_right(places, places[-1] - response.among.count) >= response.frequent
-    )
+        failed[each.step] = failed.get(each.step, False) or each.verdict == "violated"
+        if in_epochs and each.verdict == "violated":
+            epochs[each.step] = each.instance.at[0]
+    checks = history([each.record for each in rule.responses], rule.draft)
+    return {
+        step for step in sorted(failed) if checks.add(failed[step], True, (step, epochs.get(step)))
+    }

@@ -1,6 +1,7 @@
 """All names that generated modules use."""
 
 from tspec.builtin.numbers import INF, NAN
+from tspec.due import ActionRecord
 from tspec.runtime.calls.call import KeptField, Pattern, own
 from tspec.runtime.calls.log import Retention
 from tspec.runtime.checker import Checker, CheckerOptions
@@ -25,7 +26,7 @@ from tspec.runtime.members import (
     previous,
     transpose,
 )
-from tspec.runtime.results import ActionRecord, RuleRecord
+from tspec.runtime.results import RuleRecord
 from tspec.runtime.series.history import TimeFold
 from tspec.runtime.values import (
     NOT_RECORDED,

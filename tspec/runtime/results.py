@@ -1,4 +1,4 @@
-"""Verdicts of instances, and the records of rules and actions that generated code holds."""
+"""Verdicts of instances, and the records of rules that generated code holds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tspec.due import ActionRecord
 from tspec.reasons import CUT_OFF
 from tspec.runtime.edges import Context, Location, Missing
 from tspec.runtime.windows import At, RuleWindow
@@ -32,21 +33,6 @@ class InstanceResult:
     values: Mapping[str, str] = field(default_factory=dict)
     location: Location | None = None
     """The line of the script that a violated instance points at, on its first rank."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRecord:
-    """One action of `else`, and the number of failing checks after which it is due."""
-
-    action: str
-    consecutive: int | None = None
-    frequent: int | None = None
-    among: tuple[int, str] | None = None
-
-    @property
-    def conditional(self) -> bool:
-        """True if the action is due only after several failing checks."""
-        return self.consecutive is not None or self.frequent is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tspec.diagnostics import with_article
 from tspec.plan.calls import needs_begin
@@ -472,12 +472,5 @@ def declared(plan: Plan, one: RulePlan, text: str) -> str:
 
 
 def _response(response: r.Response) -> str:
-    among = None if response.among is None else (response.among.count, response.among.unit)
-    values = {
-        "action": response.action,
-        "consecutive": response.consecutive,
-        "frequent": response.frequent,
-        "among": among,
-    }
-    said = {name: value for name, value in values.items() if value is not None}
+    said = {name: value for name, value in asdict(response.record).items() if value is not None}
     return f"ActionRecord({', '.join(f'{name}={literal(value)}' for name, value in said.items())})"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tspec.builtin.actions import ActionName
+from tspec.due import ActionRecord
 from tspec.resolve.program.declarations import AmbientDeclaration as AmbientDeclaration
 from tspec.resolve.program.declarations import EntityDeclaration as EntityDeclaration
 from tspec.resolve.program.declarations import EventDeclaration as EventDeclaration
@@ -158,7 +159,13 @@ class Response:
     @property
     def conditional(self) -> bool:
         """True if the action is due only after several failing checks."""
-        return self.consecutive is not None or self.frequent is not None
+        return self.record.conditional
+
+    @property
+    def record(self) -> ActionRecord:
+        """The response as jobs and reports count checks for it."""
+        among = None if self.among is None else (self.among.count, self.among.unit)
+        return ActionRecord(self.action, self.consecutive, self.frequent, among)
 
     def due_whenever(self, other: Response) -> bool:
         """True if the response is due at least whenever `other` is."""

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from tspec.builtin.actions import ACTIONS, ENDING, strongest
-from tspec.runtime.actions import CheckHistory, JobStopped, RuleViolated
+from tspec.due import history
+from tspec.runtime.actions import JobStopped, RuleViolated
 from tspec.runtime.edges import SkipCall, StateSource
 from tspec.runtime.joint import (
     PendingInstance,
@@ -59,7 +60,7 @@ class Coordinator:
         self._before_leaving = before_leaving
         self._warn = warn
         self._new_subjects = NewSubjects(program.kinds)
-        self._checks = [CheckHistory(declared) for declared in program.rules]
+        self._checks = [history(each.responses, each.draft) for each in program.rules]
         self._held_in: dict[int, int] = {}
         """Rule -> the last finished step in which it held."""
         self._histories: dict[int, RuleHistory] = {}

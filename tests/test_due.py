@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tspec.builtin.actions import strongest
-from tspec.runtime.actions import CheckHistory
-from tspec.runtime.results import ActionRecord, RuleRecord
+from tspec.due import ActionRecord, CheckHistory, history
 
 
 def checks(*responses: ActionRecord, draft: bool = False) -> CheckHistory:
-    return CheckHistory(RuleRecord(0, "t.r", "t.tspec", 1, "", draft, "each", responses))
+    return history(responses, draft)
 
 
 def run(rule: CheckHistory, outcomes: str) -> list[str]:
@@ -36,6 +35,14 @@ def test_an_idle_or_unknown_check_neither_counts_nor_resets() -> None:
 def test_so_many_of_the_last_steps() -> None:
     rule = checks(ActionRecord("stop", frequent=2, among=(3, "step")))
     assert run(rule, "x..x.x") == ["", "", "", "", "", "stop"]
+
+
+def test_so_many_of_the_last_epochs() -> None:
+    rule = checks(ActionRecord("stop", frequent=2, among=(2, "epoch")))
+    places = [(10, 1), (30, 3), (40, 4)]
+    assert [rule.add(True, True, at) for at in places] == ["", "", "stop"]
+    unknown = checks(ActionRecord("stop", frequent=2, among=(2, "epoch")))
+    assert unknown.add(True, True, (10, None)) == "stop"
 
 
 def test_the_strongest_that_is_due_is_taken() -> None:
