@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tspec.builtin.events import RETURNED
+from tspec.builtin.field_functions import FIELD_FUNCTIONS
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import torch_names
 from tspec.resolve.findings import Findings
@@ -22,109 +23,6 @@ OF_SOME_CALLS = {
     "torch.utils.data.": frozenset({"loader", "same_order", "rewritten"}),
     "torch.distributed.": frozenset({"tensor", "given", "group", "op"}),
 }
-
-# Functions of a field's source that read Python objects, and the folds and features that do too.
-SOURCE_FUNCTIONS = frozenset(
-    {
-        "abs",
-        "round",
-        "sqrt",
-        "floor",
-        "log",
-        "exp",
-        "for_parameters",
-        "models_of",
-        "missing_keys",
-        "names",
-        "used_early",
-        "before_update",
-        "elements",
-        "tokens_ahead",
-        "visible_targets",
-        "counted_padding",
-        "shows_padding",
-        "hides_tokens",
-        "filled_padding",
-        "layer_sees_padding",
-        "sees_padding",
-        "blank_labels",
-        "counted_kinds",
-        "right_logits_alike",
-        "scored_padding",
-        "blunt_similarities",
-        "sees_later",
-        "ends_alike",
-        "rows_swapped",
-        "made_by",
-        "over_classes",
-        "over_labels",
-        "softmax_dims",
-        "placements",
-        "operations",
-        "unscaled_scores",
-        "weak_masks",
-        "is_term",
-        "left_out",
-        "negated",
-        "factor_of_all",
-        "without_weight",
-        "is_entropy",
-        "added_entropies",
-        "unbeaten_classes",
-        "unbeaten_logits",
-        "unbeaten_squares",
-        "unbeaten_picks",
-        "averages_all_places",
-        "picked_ahead",
-        "picked_sees_later",
-        "picked_across",
-        "picked_activations",
-        "loose_parameters",
-        "swapping_views",
-        "stretched_squares",
-        "spread_sums",
-        "moving_weights",
-        "choices_across",
-        "crossed_norms",
-        "data_differ",
-        "doubled",
-        "dropped",
-        "answers_as_in_training",
-        "held_out_evaluations",
-        "repeated_places",
-        "passes_unused",
-        "known_samples",
-        "scale_of_inputs",
-        "viewed_as_channels_first",
-        "leaked_targets",
-        "mode_is_given",
-        "is_own_state",
-        "not_loaded",
-        "values_left_out",
-        "lost_updates",
-        "restarted",
-        "goes_on_from",
-        "written_to",
-        "reused",
-        "scaled",
-        "steps_left",
-        "resumed_updates",
-        "idle_part",
-        "steps_made",
-        "count",
-        "sum",
-        "min",
-        "max",
-        "mean",
-        "any",
-        "all",
-        "numel",
-        "norm",
-        "float",
-        "int",
-        "ceil",
-    }
-)
 
 
 class _Unsupported(Exception):
@@ -171,9 +69,9 @@ def _tree(node: nodes.Expr) -> FieldSource:
 
 def _call(node: nodes.Call) -> FieldSource:
     function = nodes.dotted_text(node.function)
-    if function not in SOURCE_FUNCTIONS:
-        listed = ", ".join(f"`{name}`" for name in sorted(SOURCE_FUNCTIONS))
-        hint = did_you_mean(function or "", SOURCE_FUNCTIONS) or f"there are {listed}"
+    if function not in FIELD_FUNCTIONS:
+        listed = ", ".join(f"`{name}`" for name in sorted(FIELD_FUNCTIONS))
+        hint = did_you_mean(function or "", FIELD_FUNCTIONS) or f"there are {listed}"
         message = "a field is computed with one of tspec's own functions"
         raise _Unsupported(message, node.function.span, hint)
     plain = tuple(_tree(each.value) for each in node.arguments if each.name is None)

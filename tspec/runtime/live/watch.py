@@ -7,9 +7,11 @@ the user's events are trees of tuples that `evaluate` reads. `as_json` and `from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from tspec.builtin.field_functions import FIELD_FUNCTIONS, Followed
 
 Expression = tuple[Any, ...]
 """A tree: `("name", "result")`, `("literal", 3)`, `("list", (…,))`, `("field", base, "shape")`,
@@ -76,8 +78,27 @@ class WatchSpec:
 
     def computes(self, function: str) -> bool:
         """True if a field of an event is computed by this function of the vocabulary."""
-        sources = (field.source for event in self.events for field in event.fields)
-        return any(source is not None and source[:2] == ("call", function) for source in sources)
+        return function in self._functions()
+
+    def follows(self, followed: Followed) -> bool:
+        """True if a field of an event is computed by a function for which this is followed."""
+        return any(FIELD_FUNCTIONS.get(each) == followed for each in self._functions())
+
+    def _functions(self) -> Iterator[str]:
+        """The functions that compute fields of events."""
+        for event in self.events:
+            for field in event.fields:
+                if field.source is not None:
+                    yield from _called(field.source)
+
+
+def _called(tree: Expression) -> Iterator[str]:
+    """The functions that a tree calls."""
+    if tree[0] == "call" and isinstance(tree[1], str):
+        yield tree[1]
+    for part in tree:
+        if isinstance(part, tuple) and part:
+            yield from _called(part)
 
 
 def as_json(spec: WatchSpec) -> dict[str, Any]:

@@ -26,8 +26,6 @@ LOAD = "torch.nn.Module.load_state_dict"
 SCALER = "torch.amp.grad_scaler.GradScaler.step"
 SEEDS = ("torch.random.manual_seed", "torch.random.seed")
 BACKWARD = "torch.autograd.backward"
-READERS = ("lost_updates", "restarted", "goes_on_from")
-"""The field functions that read the state which this mechanism collects."""
 
 
 class ReadListener(Listener):
@@ -130,7 +128,7 @@ def install(job: FollowedJob) -> None:
         watch(Role("stored", StoredListener(job.state.stored), path=LOAD))
     if job.spec.computes("values_left_out"):
         watch(Role("left out", LeftOutListener(job.state.left_out), path=LOAD))
-    if not any(map(job.spec.computes, READERS)):
+    if not job.spec.follows("checkpoints"):
         return
     known = job.state.checkpoints
     watch(Role("read", ReadListener(known), path=READ))

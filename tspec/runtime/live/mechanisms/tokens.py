@@ -1,4 +1,4 @@
-"""Follows the inputs of embeddings, if an event compares targets with them."""
+"""Follows the inputs of embeddings, if a field is computed from them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,6 @@ from tspec.runtime.live.watched import Listener, Role
 
 EMBEDDING = "torch.nn.functional.embedding"
 BACKWARD = "torch.autograd.backward"
-READERS = (
-    "tokens_ahead",
-    "visible_targets",
-    "counted_padding",
-    "ends_alike",
-    "picked_ahead",
-    "shows_padding",
-    "hides_tokens",
-    "filled_padding",
-    "layer_sees_padding",
-    "sees_padding",
-)
-"""The field functions that read the state which this mechanism collects."""
 
 
 class EmbeddingListener(Listener):
@@ -49,8 +36,8 @@ class LearntListener(Listener):
 
 
 def install(job: FollowedJob) -> None:
-    """Follow the inputs of embeddings, if an event reads them."""
-    if not any(map(job.spec.computes, READERS)):
+    """Follow the inputs of embeddings, if a field is computed from them."""
+    if not job.spec.follows("tokens"):
         return
     tokens = job.state.tokens
 

@@ -1,0 +1,119 @@
+"""The functions that the declaration of a field may call: `reused: list[string] = reused(self)`.
+
+The resolver takes these names, and `SubjectRegistry` has the code of each. The rows say what a job
+has to follow for a function besides the call that it is computed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+Followed = Literal["nothing", "tokens", "checkpoints"]
+"""`tokens`: what embeddings were given. `checkpoints`: what was loaded, and which states were taken
+from it.
+"""
+
+_ROWS: Mapping[Followed, tuple[str, ...]] = {
+    "tokens": (
+        "counted_padding",
+        "ends_alike",
+        "filled_padding",
+        "hides_tokens",
+        "layer_sees_padding",
+        "picked_ahead",
+        "picked_sees_later",
+        "rows_swapped",
+        "sees_later",
+        "sees_padding",
+        "shows_padding",
+        "tokens_ahead",
+        "visible_targets",
+    ),
+    "checkpoints": (
+        "goes_on_from",
+        "lost_updates",
+        "restarted",
+    ),
+    "nothing": (
+        "abs",
+        "added_entropies",
+        "answers_as_in_training",
+        "averages_all_places",
+        "before_update",
+        "blank_labels",
+        "blunt_similarities",
+        "ceil",
+        "choices_across",
+        "count",
+        "counted_kinds",
+        "crossed_norms",
+        "data_differ",
+        "doubled",
+        "dropped",
+        "elements",
+        "exp",
+        "factor_of_all",
+        "floor",
+        "for_parameters",
+        "held_out_evaluations",
+        "idle_part",
+        "is_entropy",
+        "is_own_state",
+        "is_term",
+        "known_samples",
+        "leaked_targets",
+        "left_out",
+        "log",
+        "loose_parameters",
+        "made_by",
+        "max",
+        "min",
+        "missing_keys",
+        "mode_is_given",
+        "models_of",
+        "moving_weights",
+        "names",
+        "negated",
+        "not_loaded",
+        "operations",
+        "over_classes",
+        "over_labels",
+        "passes_unused",
+        "picked_across",
+        "picked_activations",
+        "placements",
+        "repeated_places",
+        "resumed_updates",
+        "reused",
+        "right_logits_alike",
+        "round",
+        "scale_of_inputs",
+        "scaled",
+        "scored_padding",
+        "softmax_dims",
+        "spread_sums",
+        "sqrt",
+        "steps_left",
+        "steps_made",
+        "stretched_squares",
+        "sum",
+        "swapping_views",
+        "unbeaten_classes",
+        "unbeaten_logits",
+        "unbeaten_picks",
+        "unbeaten_squares",
+        "unscaled_scores",
+        "used_early",
+        "values_left_out",
+        "viewed_as_channels_first",
+        "weak_masks",
+        "without_weight",
+        "written_to",
+    ),
+}
+
+FIELD_FUNCTIONS: Mapping[str, Followed] = {
+    name: followed for followed, names in _ROWS.items() for name in names
+}
+"""Name of a function -> what is followed for it."""
