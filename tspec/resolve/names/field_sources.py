@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tspec.builtin.events import RETURNED
-from tspec.builtin.field_functions import FIELD_FUNCTIONS
+from tspec.builtin.field_functions import FIELD_FUNCTIONS, GENERAL
 from tspec.diagnostics import did_you_mean
 from tspec.resolve import torch_names
 from tspec.resolve.findings import Findings
@@ -70,8 +70,11 @@ def _tree(node: nodes.Expr) -> FieldSource:
 def _call(node: nodes.Call) -> FieldSource:
     function = nodes.dotted_text(node.function)
     if function not in FIELD_FUNCTIONS:
-        listed = ", ".join(f"`{name}`" for name in sorted(FIELD_FUNCTIONS))
-        hint = did_you_mean(function or "", FIELD_FUNCTIONS) or f"there are {listed}"
+        listed = ", ".join(f"`{name}`" for name in GENERAL)
+        hint = (
+            did_you_mean(function or "", FIELD_FUNCTIONS)
+            or f"of numbers and collections there are {listed}"
+        )
         message = "a field is computed with one of tspec's own functions"
         raise _Unsupported(message, node.function.span, hint)
     plain = tuple(_tree(each.value) for each in node.arguments if each.name is None)
