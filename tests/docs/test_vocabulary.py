@@ -1,5 +1,6 @@
 """What a rule can name: the page lists all of it, each example means something, `tspec explain` knows it."""
 
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -79,6 +80,18 @@ def test_all_words_of_the_language_are_listed() -> None:
     assert {(kind, name) for kind, table in tables.items() for name in table} <= listed
 
 
+def test_all_keywords_that_the_grammar_has_in_rules_are_listed() -> None:
+    """Units are context values; `steps`, `checks` and `inferred` need no explanation."""
+    grammar = shipped("grammars").joinpath("tspec.lark").read_text(encoding="utf-8")
+    rules = grammar[
+        grammar.index("\ninvariant:") : grammar.index("\n// ", grammar.index("\nelse:"))
+    ]
+    words = set(re.findall(r'"([a-z]+)"', rules)) - {"invariant", "steps", "checks", "inferred"}
+    expressions = grammar[grammar.index("// Expressions") : grammar.index("// What can only")]
+    words |= set(re.findall(r'"([a-z]+)"', expressions)) | {"true", "false"}
+    assert words <= {each.name for each in ENTRIES if each.kind in ("keyword", "context value")}
+
+
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
@@ -92,6 +105,7 @@ def test_all_words_of_the_language_are_listed() -> None:
         ("min", ["feature", "fold"]),
         ("join", ["event", "function"]),
         ("during", ["keyword"]),
+        ("consecutive", ["keyword"]),
     ],
 )
 def test_explain_answers_for_a_name(name: str, kinds: list[str]) -> None:
@@ -106,12 +120,15 @@ def test_explain_answers_for_a_name(name: str, kinds: list[str]) -> None:
 def test_a_field_is_found_by_its_own_name() -> None:
     owners = {each.owner for each in named("lr", ENTRIES)}
     assert owners == {"param_group", "optimizer.step"}
+    assert named("g.lr", ENTRIES) == named("lr", ENTRIES)
+    assert named("optimizer.grad", ENTRIES) == ()
 
 
 def test_a_misspelt_name_is_told_the_likely_one() -> None:
     said = CliRunner().invoke(app, ["explain", "optimizer.stpe"])
     assert said.exit_code == 2
     assert "`optimizer.step`" in said.output
+    assert "neither a rule nor a word of rules is called `optimizer.stpe`" in said.output
 
 
 def test_a_text_of_an_entry_is_a_file() -> None:

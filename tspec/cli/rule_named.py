@@ -57,7 +57,12 @@ def rule_named(
     near = (did_you_mean(name, names) for names in (found, [*short, *others]))
     hint = next(filter(None, near), None)
     where = "" if specs else " in the shipped and configured specs (--specs names others)"
-    said = "; ".join(filter(None, (f"there is no rule `{name}`{where}", hint)))
+    nothing = (
+        f"neither a rule nor a word of rules is called `{name}`"
+        if others
+        else f"there is no rule `{name}`"
+    )
+    said = "; ".join(filter(None, (f"{nothing}{where}", hint)))
     raise BadParameter(said, param_hint=param_hint)
 
 

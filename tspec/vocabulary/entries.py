@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from tspec.builtin.actions import DEFAULT
+
 EntryKind = Literal[
     "context value", "group", "entity", "field", "event", "collection", "feature", "fold",
     "function", "keyword",
@@ -31,8 +33,8 @@ class VocabularyEntry:
     """For an entity: its plural."""
     callables: tuple[str, ...] = ()
     """For an event: its callables."""
-    action: str = "warn"
-    """The action of the example after `else`."""
+    response: str = ""
+    """What the example says after `else`, if that is what it shows."""
 
     @property
     def qualified(self) -> str:
@@ -44,7 +46,7 @@ class VocabularyEntry:
         """A file with the example as its rule, in canonical form but for long lines."""
         uses = f"use {self.module or 'std.torch'}\n\n"
         body = "".join(f"  {line}\n" for line in clauses(self.example))
-        return f"edition 2026\n\nmodule checks\n\n{uses}invariant example {{\n{body}  else {self.action}\n}}\n"
+        return f"edition 2026\n\nmodule checks\n\n{uses}invariant example {{\n{body}  else {self.response or DEFAULT}\n}}\n"
 
 
 _CLAUSES = ("for", "across", "each", "before", "after", "during", "when", "expect")
@@ -63,7 +65,15 @@ def clauses(example: str) -> tuple[str, ...]:
 
 
 def named(name: str, entries: Iterable[VocabularyEntry]) -> tuple[VocabularyEntry, ...]:
-    """The entries with a given name: by qualified name or plural, else fields of that name."""
+    """The entries with a given name: by qualified name or plural, else fields of that name.
+
+    `p.grad` is any field `grad`, as a rule may name its variables as it likes.
+    """
     every = tuple(entries)
     exact = tuple(each for each in every if name in (each.qualified, each.other_name))
-    return exact or tuple(each for each in every if each.name == name)
+    if exact:
+        return exact
+    head, _, rest = name.partition(".")
+    if rest and not any(head in (each.name, each.owner, each.other_name) for each in every):
+        name = rest
+    return tuple(each for each in every if each.name == name)

@@ -48,6 +48,18 @@ KEYWORDS: Mapping[str, tuple[str, str]] = {
     ),
     "expect": ("What must be true.", f"{EACH_STEP} finite(loss)"),
     "else": ("What to do where it is not.", f"{EACH_STEP} finite(loss)"),
+    "then": (
+        "Between two actions: the next one, which is due under a condition.",
+        f"{EACH_STEP} finite(loss)",
+    ),
+    "consecutive": (
+        "An action is due after so many checks in a row that fail.",
+        f"{EACH_STEP} loss < 10",
+    ),
+    "of": (
+        "An action is due after so many failing checks among the last steps or epochs.",
+        f"{EACH_STEP} loss < 10",
+    ),
     "contains": ("A call of the event lies in the window.", f"{EACH_STEP} contains backward"),
     "only": (
         "A tensor changes, or an event happens, within calls of some events alone.",
@@ -68,6 +80,8 @@ KEYWORDS: Mapping[str, tuple[str, str]] = {
         "The same object; of values that are no tensors, `==`.",
         "for o in optimizers before optimizer.step expect optimizer.step.optimizer is o",
     ),
+    "true": ("The condition that always holds.", "each step expect autocast.enabled == true"),
+    "false": ("The condition that never holds.", "each step expect autocast.enabled == false"),
     "present": (
         "Whether an optional value is there.",
         "for p in parameters before optimizer.step when present(p.grad) expect finite(p.grad)",
@@ -122,6 +136,14 @@ KEYWORDS: Mapping[str, tuple[str, str]] = {
 }
 """Word of a rule -> its meaning, and an example."""
 
+_RESPONSES: Mapping[str, str] = {
+    "else": "warn",
+    "then": "warn, then stop after 10 consecutive steps",
+    "consecutive": "stop after 10 consecutive steps",
+    "of": "stop after 5 of 20 steps",
+}
+"""Word that stands after `else` -> what the example says there."""
+
 _TABLES: Mapping[EntryKind, Mapping[str, BuiltinFeature | BuiltinFold | BuiltinFunction]] = {
     "feature": FEATURES,
     "fold": FOLDS,
@@ -135,5 +157,5 @@ def entries_of_language() -> Iterator[VocabularyEntry]:
         for row in table.values():
             yield VocabularyEntry(kind, row.name, row.meaning, row.example)
     for name, (meaning, example) in KEYWORDS.items():
-        action = name if name in ACTIONS else "warn"
-        yield VocabularyEntry("keyword", name, meaning, example, action=action)
+        response = name if name in ACTIONS else _RESPONSES.get(name, "")
+        yield VocabularyEntry("keyword", name, meaning, example, response=response)

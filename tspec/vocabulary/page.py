@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from tspec.builtin.actions import DEFAULT
 from tspec.resources import shipped
 from tspec.source import Source
 from tspec.vocabulary.declared import entries_of
@@ -62,7 +63,8 @@ def _table(entries: Iterable[VocabularyEntry]) -> Iterator[str]:
     yield "|---|---|---|"
     for each in entries:
         kind = f": {each.type}" if each.type else ""
-        cells = (f"`{each.name}{kind}`", _meaning(each), f"`{each.example}`")
+        rest = f" else {each.response}" if each.response else ""
+        cells = (f"`{each.name}{kind}`", _meaning(each), f"`{each.example}{rest}`")
         yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
@@ -87,7 +89,9 @@ def _of_one(entry: VocabularyEntry) -> Iterator[str]:
         yield from (f"  {each}" for each in entry.callables)
     yield ""
     yield "Example"
-    yield from (f"  {line}" for line in (*clauses(entry.example), f"else {entry.action}"))
+    yield from (
+        f"  {line}" for line in (*clauses(entry.example), f"else {entry.response or DEFAULT}")
+    )
 
 
 def _meaning(entry: VocabularyEntry) -> str:
