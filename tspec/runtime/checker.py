@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import traceback
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
 from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.messages.findings import FindingsWriter
 from tspec.runtime.messages.say import say, warn
-from tspec.runtime.messages.summary import added, summary
 from tspec.runtime.ranks.allgather import Round
+from tspec.runtime.ranks.collection import RankResults
 from tspec.runtime.ranks.coordinator import Coordinator
 from tspec.runtime.ranks.delivery import Delivery
 from tspec.runtime.ranks.sync import SyncPolicy
@@ -103,11 +102,8 @@ class Checker:
             warn=options.warn,
             leaves_out=None if self._schedule is None else selection.leaves_out,
         )
-        self._delivery = Delivery(secrets.token_hex(8) if options.one_summary else options.nodes)
-        self._of_others: list[dict[str, dict[str, Any]]] = []
-        """The totals of the other ranks; filled on the first rank only."""
-        self._is_said = False
-        """The first rank prints this rank's counts."""
+        delivery = Delivery(secrets.token_hex(8) if options.one_summary else options.nodes)
+        self._results = RankResults(self.rules, self.findings, delivery, self._say)
         self.rank = 0
         self.faults: list[str] = []
         self.silent = False
@@ -220,7 +216,7 @@ class Checker:
         if self.program.firsts or self.program.passing:
             self._guarded(span, lambda: tracker.look(source))
         if span == "step":
-            self._guarded(span, self._delivery.begin)
+            self._guarded(span, self._results.delivery.begin)
             try:
                 at = (tracker.closing.step, tracker.closing.epoch)
                 self._guarded(span, lambda: self.coordinator.step_opens(source, at))
@@ -274,7 +270,7 @@ class Checker:
         """The run ended normally."""
         if self.silent:
             return
-        self._guarded("finish", self._delivery.begin)
+        self._guarded("finish", self._results.delivery.begin)
         if self._stepped:
             self._guarded("finish", lambda: self._compare_given(source))
         if not self.watches:
@@ -335,9 +331,9 @@ class Checker:
         if not self.silent:
             self._save()
             if self._options.one_summary:
-                self._guarded("close", lambda: self._share_counts(patience, fails))
+                self._guarded("close", lambda: self._results.share_counts(patience, fails))
             else:
-                self._guarded("close", lambda: self._deliver(patience))
+                self._guarded("close", lambda: self._give_files(patience))
         self.findings.close()
 
     def summarize(self) -> None:
@@ -345,88 +341,16 @@ class Checker:
 
         Another rank prints its own findings if the first one cannot.
         """
-        if self.silent or self._is_said or (self.rank and not self.findings.counts):
-            return
-        totals = (self._totals(), *self._of_others)
-        tallies = []
-        for rule in self.rules:
-            of_ranks = [each[rule.declared.name] for each in totals]
-            firsts = [each["first"] for each in of_ranks if each["first"] is not None]
-            first = min(firsts, key=lambda found: found["step"], default=None)
-            tallies.append((rule.declared, added(each["counts"] for each in of_ranks), first))
-        rank = f"rank {self.rank}: " if self.rank else ""
-        for line, *details in summary(tallies):
-            self.findings.tell(f"{rank}{line}", *details)
+        if not self.silent:
+            self._results.summarize(self.rank)
 
     def hurry(self) -> None:
         """Wait for nothing any more: the process is to end."""
-        self._delivery.close()
+        self._results.delivery.close()
 
-    def _deliver(self, patience: float) -> None:
-        """Give the files of this machine to the first rank, or take those of other machines."""
-        path, counted = self.findings.path, self.findings.counted
-        if path is None or counted is None:
-            return
-        if not self._delivery.is_receiver:
-            files = (path, counted)
-            why = self._delivery.give(
-                [one.read_text(encoding="utf-8") if one.exists() else "" for one in files]
-            )
-            if why:
-                self.coordinator.note(
-                    f"rank {self.rank}: what it found could not be given to rank 0 ({why}): it is in {path}"
-                )
-            return
-        lacking = []
-        for rank, texts in self._delivery.take(patience):
-            if texts is None:
-                lacking.append(rank)
-                continue
-            other = path.with_name(f"{path.stem}-rank-{rank}.jsonl")
-            other.with_suffix(".counts.json").write_text(texts[1] or "{}", encoding="utf-8")
-            other.write_text(texts[0], encoding="utf-8")
-        if lacking:
-            self._lacks(
-                lacking, "did not come from another machine; it is in the cache folder there"
-            )
+    def _give_files(self, patience: float) -> None:
+        if self._results.give_files(self.rank, patience, self.coordinator.note):
             self._save()
-
-    def _share_counts(self, patience: float, fails: bool) -> None:
-        """Give this rank's counts to the first rank, or collect those of the others.
-
-        A failing rank also prints its own summary, as a launcher may end the first rank before it
-        prints.
-        """
-        delivery = self._delivery
-        if not delivery.has_others:
-            return
-        if not delivery.is_receiver:
-            why = delivery.give([json.dumps(self._totals())])
-            self._is_said = not (why or fails)
-            return
-        lacking = []
-        for rank, texts in delivery.take(patience):
-            if texts is not None:
-                self._of_others.append(json.loads(texts[0]))
-            elif delivery.takes_part(rank):
-                lacking.append(rank)
-        if lacking:
-            self._lacks(lacking, "did not come; it is not counted here")
-
-    def _lacks(self, ranks: Sequence[int], why: str) -> None:
-        others = ", ".join(map(str, ranks))
-        self._say(f"what was found on rank{'s' * (len(ranks) > 1)} {others} {why}")
-
-    def _totals(self) -> dict[str, dict[str, Any]]:
-        """Rule -> its instances by verdict and its findings (`counts`), and the first finding."""
-        found = self.findings
-        return {
-            rule.declared.name: {
-                "counts": {**rule.counts, "found": found.counts.get(rule.declared.number, 0)},
-                "first": found.firsts.get(rule.declared.number),
-            }
-            for rule in self.rules
-        }
 
     def _save(self) -> None:
         counted = {

@@ -34,47 +34,47 @@ class Delivery:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self._link: Transport | None = None
+        self._transport: Transport | None = None
         self._store: Any = None
         self._leaves = threading.Event()
         self._connected = threading.Event()
 
     def begin(self) -> None:
         """Connect, once the job has its process group, on a thread that does not block the job."""
-        if self._link is not None or not self.place:
+        if self._transport is not None or not self.place:
             return
         import torch.distributed as dist
 
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-            self._link = Transport()
+            self._transport = Transport()
             threading.Thread(target=self._connect, name="tspec-delivery", daemon=True).start()
 
     def _connect(self) -> None:
-        assert self._link is not None
+        assert self._transport is not None
         with suppress(RuntimeError):  # the job's store is closed: reported where it is missed
-            store = self._link.lasting_store(self._leaves)
+            store = self._transport.lasting_store(self._leaves)
             if store is not None:
                 store.set_timeout(BRIEF)
-                store.set(f"place/{self._link.rank}", self.place)
+                store.set(f"place/{self._transport.rank}", self.place)
                 self._store = store
         self._connected.set()
 
     @property
     def has_others(self) -> bool:
         """The job has had other ranks."""
-        return self._link is not None
+        return self._transport is not None
 
     @property
     def is_receiver(self) -> bool:
         """True if this rank collects the findings of the others."""
-        return self._link is not None and self._link.rank == 0
+        return self._transport is not None and self._transport.rank == 0
 
     def give(self, texts: Sequence[str]) -> str:
         """Give texts to the first rank, if it is at another place. Why that could not be done, else nothing."""
-        if self._link is None:
+        if self._transport is None:
             return ""
         self._connected.wait(BRIEF.total_seconds())
-        store, rank = self._store, self._link.rank
+        store, rank = self._store, self._transport.rank
         if store is None:
             return "there is no connection"
         try:
@@ -91,11 +91,11 @@ class Delivery:
 
     def take(self, patience: float) -> Iterator[tuple[int, list[str] | None]]:
         """On the first rank: each rank at another place with its texts, None if they do not come in time."""
-        assert self._link is not None
+        assert self._transport is not None
         until = time.monotonic() + patience
         self._connected.wait(patience)
         begun = min(until, time.monotonic() + BEGUN)
-        for rank in range(1, self._link.world):
+        for rank in range(1, self._transport.world):
             try:
                 if self._store is None or not self._is_there(f"place/{rank}", begun):
                     yield rank, None
