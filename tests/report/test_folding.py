@@ -116,6 +116,20 @@ def test_a_layer_that_is_not_trained_does_not_hide_gradients_that_are_not_cleare
     assert names(one) == ["updates_use_each_gradient_once"]
 
 
+def test_a_layer_that_is_not_trained_makes_no_loop_clip_after_its_update() -> None:
+    loaded = load_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n").program
+    assert loaded is not None
+    of = {rule.name: rule for rule in loaded.rules}
+    held = decided(of["optimizers_hold_all_trainable_parameters"], [1], subject="2.weight")
+    clipped = decided(of["clipping_comes_before_the_update"], range(1, 40))
+    stays = decided(of["optimizer_updates_parameters"], range(2, 40), subject="2.weight")
+    found = report(loaded, verdicts(held, clipped, stays)).findings
+    assert {f.rule.rpartition(".")[2]: names(f) for f in found} == {
+        "optimizers_hold_all_trainable_parameters": ["optimizer_updates_parameters"],
+        "clipping_comes_before_the_update": [],
+    }
+
+
 def test_different_subjects_that_stop_at_different_steps_are_two() -> None:
     found = report(
         program(MOVES),

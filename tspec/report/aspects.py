@@ -28,15 +28,21 @@ INFLUENCES = {
     "objective": {"values"},
     "backward": {"gradients", "values"},
     "clearing": {"gradients", "values"},
-    "gradients": {"update", "values"},
+    "gradients": {"clipping", "update", "values"},
+    "clipping": {"update", "values"},
     "schedule": {"update", "values"},
+    "stepping": {"update", "schedule", "values"},
     "update": {"values"},
     "communication": {"agreement", "values"},
     "agreement": {"values"},
-    "finiteness": {"values", "update"},
+    "finiteness": {"values", "stepping", "update"},
     "values": {"finiteness"},
 }
-"""Aspect -> aspects that a fault in it disturbs directly, causes before effects. Each disturbs itself."""
+"""Aspect -> aspects that a fault in it disturbs directly, causes before effects. Each disturbs itself.
+
+`update` is what an update changes, `stepping` which updates a script makes: a parameter that no
+optimizer holds stays as it is, but it makes no script update twice.
+"""
 
 NUMERIC = frozenset({"values", "finiteness"})
 """Aspects that are sizes of numbers: symptoms, which nearly everything disturbs."""
@@ -57,7 +63,7 @@ CALLABLES = (
     (r"lr_scheduler|(^|\.)scheduler\.", "schedule"),
     (r"zero_grad|(^|[._])zero_$", "clearing"),
     (r"dropout|Module\.(train|eval)$", "mode"),
-    (r"clip_grad|_clip_", "gradients"),
+    (r"clip_grad|_clip_", "clipping"),
     (r"_loss$|(^|[._])(cross_entropy|kl_div)", "objective"),
     (r"autocast|\bamp\b|GradScaler", "precision"),
     (
@@ -131,6 +137,7 @@ def aspects(rule: rules.Rule, vocabulary: rules.Vocabulary) -> frozenset[str]:
         found.add("agreement")
     if _reads_a_change(rule):
         inside = (inside - NUMERIC) or {"update"}
+        found = {"update" if aspect == "stepping" else aspect for aspect in found}
     if (inside | found) & NUMERIC:
         inside &= NUMERIC | PLACES
     found |= inside
@@ -223,7 +230,8 @@ def _inside(part: Part) -> Iterator[Part]:
 def _of_part(part: Part, vocabulary: rules.Vocabulary) -> Iterator[str]:
     match part:
         case rules.EventPattern(events=events):
-            yield from _of_events(events, vocabulary)
+            for aspect in _of_events(events, vocabulary):
+                yield "stepping" if aspect == "update" else aspect
         case rules.Feature(name=name):
             yield FEATURES[name].aspect
         case rules.Field(base=base, name=name):
