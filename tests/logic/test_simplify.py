@@ -100,6 +100,24 @@ def test_what_is_implied_is_violated_nowhere_else() -> None:
     assert yes > CASES / 4
 
 
+def test_a_rule_that_acts_sooner_says_something() -> None:
+    """As the rules of `std.health` on gradients that are all zero, of which one waits."""
+    text = HEAD + "".join(
+        f"invariant below_{limit} {{ each step expect loss < {limit} else {action} }}\n"
+        for limit, action in (
+            (5, "warn after 3 consecutive steps"),
+            (6, "warn"),
+            (7, "warn after 4 consecutive steps"),
+        )
+    )
+    program = load_text(text).program
+    assert program is not None
+    implied = [
+        note.rule.name for note in simplify_program(program, {})[1] if note.kind == "implied"
+    ]
+    assert implied == ["below_7"]
+
+
 # --- what is found ------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tspec.builtin.actions import strength
 from tspec.lint.operands import entangled, something_may_follow
 from tspec.lint.shapes import Key, RuleShape, kind_of, shape_of, stricter
+from tspec.resolve.program.queries import acts_as_much
 from tspec.resolve.program.rules import Contains, EventPattern, Expr, Rule
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ class Proofs:
 
     @cached_property
     def implied(self) -> tuple[Pair, ...]:
-        """Rules implied by another rule with at least as strong an action. A draft implies only
-        drafts.
+        """Rules implied by another rule that acts at least as strongly, and as soon. A draft implies
+        only drafts.
 
         Rules that can never be violated are left out: every rule would imply them.
         """
@@ -86,7 +87,8 @@ class Proofs:
         found = list(_by_thresholds(alive))
         done = {id(rule) for rule, _ in found}
         left = [rule for rule in alive if id(rule) not in done]
-        return (*found, *_for_all_of_a_kind(_by_proof(_first_of_each_kind(left)), left))
+        found += _for_all_of_a_kind(_by_proof(_first_of_each_kind(left)), left)
+        return tuple((weak, strong) for weak, strong in found if acts_as_much(strong, weak))
 
     @cached_property
     def repeated(self) -> tuple[Pair, ...]:

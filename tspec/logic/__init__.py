@@ -15,6 +15,7 @@ from tspec.logic.questions import QueryResult as QueryResult
 from tspec.logic.simplify import Note as Note
 from tspec.logic.simplify import Simplified as Simplified
 from tspec.logic.simplify import simplify as simplify
+from tspec.resolve.program.queries import acts_as_much
 from tspec.resolve.program.rules import Program
 
 
@@ -29,5 +30,9 @@ def simplify_program(
     notes = [note for each in found for note in each.notes]
     left = tuple(each.rule for each in found if not each.idle)
     _, implied = removes_implied(left)
-    notes += [Note("implied", weak, strong.qualified) for weak, strong in implied]
+    notes += [
+        Note("implied", weak, strong.qualified)
+        for weak, strong in implied
+        if acts_as_much(strong, weak)
+    ]
     return replace(program, rules=left), tuple(notes)

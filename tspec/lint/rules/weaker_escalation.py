@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.builtin.actions import strength
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
-from tspec.resolve.program.rules import Response
 
 
 def check(checked: CheckedProgram) -> Iterator[LintViolation]:
@@ -18,7 +16,7 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
             continue  # The actions of this rule are set elsewhere, or it is a draft.
         for place, response in enumerate(rule.responses):
             others = rule.responses[:place] + rule.responses[place + 1 :]
-            over = next((each for each in others if _hides(each, response)), None)
+            over = next((each for each in others if each.covers(response)), None)
             if over is None or (over == response and place == 0):
                 continue
             message = (
@@ -26,11 +24,6 @@ def check(checked: CheckedProgram) -> Iterator[LintViolation]:
             )
             hint = "a list goes from the weaker action to the stronger, which needs more failures"
             yield about(rule, message, spans[place], hint)
-
-
-def _hides(strong: Response, weak: Response) -> bool:
-    """A stronger action, or the same, is due at least whenever the weaker one is."""
-    return strength(strong.action) >= strength(weak.action) and strong.due_whenever(weak)
 
 
 RULE = LintRule("TS0442", "weaker-escalation", check)

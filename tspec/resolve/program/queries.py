@@ -108,3 +108,12 @@ def _looks_back(part: r.Expr) -> bool:
     if isinstance(part, r.First):
         return not reads_entities_only(part.value)
     return isinstance(part, r.Previous) or (isinstance(part, r.Fold) and part.scope == "time")
+
+
+def acts_as_much(strong: r.Rule, weak: r.Rule) -> bool:
+    """True if, where both rules are violated, the one acts at least as strongly as the other, and as
+    soon. Drafts only warn.
+    """
+    if strong.draft or weak.draft:
+        return weak.draft
+    return all(any(one.covers(each) for one in strong.responses) for each in weak.responses)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tspec.builtin.actions import ActionName
+from tspec.builtin.actions import ActionName, strength
 from tspec.due import ActionRecord
 from tspec.resolve.program.declarations import AmbientDeclaration as AmbientDeclaration
 from tspec.resolve.program.declarations import EntityDeclaration as EntityDeclaration
@@ -166,6 +166,10 @@ class Response:
         """The response as jobs and reports count checks for it."""
         among = None if self.among is None else (self.among.count, self.among.unit)
         return ActionRecord(self.action, self.consecutive, self.frequent, among)
+
+    def covers(self, other: Response) -> bool:
+        """True if the response is due whenever `other` is, and does at least as much."""
+        return strength(self.action) >= strength(other.action) and self.due_whenever(other)
 
     def due_whenever(self, other: Response) -> bool:
         """True if the response is due at least whenever `other` is."""
