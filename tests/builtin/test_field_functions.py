@@ -1,20 +1,31 @@
 """Each function that a field's declaration may call has code in a job, and gets what is followed for it."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tspec.builtin.field_functions import FIELD_FUNCTIONS
+from tspec.builtin.field_functions import FIELD_FUNCTIONS, GENERAL
 from tspec.resolve import load_text
 from tspec.runtime.live import EventSpec, FieldSpec, LiveJob, WatchSpec
 
+PAGE = Path(__file__).resolve().parents[2] / "docs/language.md"
 SWAPPED = ("call", "rows_swapped", (("name", "input"), ("name", "target"), ("literal", -100)), ())
 
 
 def test_every_function_has_code_and_every_code_a_name() -> None:
     with LiveJob(WatchSpec(), []) as job:
         assert set(job.state.functions) == set(FIELD_FUNCTIONS)
+
+
+def test_the_page_on_the_language_lists_the_general_functions() -> None:
+    [listed] = re.findall(
+        r"and the functions (`.*?)\. A field `returned", PAGE.read_text(), re.DOTALL
+    )
+    assert re.findall(r"`(\w+)`", listed) == [*GENERAL]
 
 
 @pytest.mark.parametrize("name", ["float", "norm", "mean"])
