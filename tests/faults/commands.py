@@ -12,7 +12,7 @@ from tspec.cli.app import main
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """How a command ended."""
 
     status: int
@@ -31,7 +31,7 @@ class Ran:
         return None
 
 
-def tspec(*arguments: object) -> Ran:
+def tspec(*arguments: object) -> RunResult:
     """Run a command to its end."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -46,4 +46,4 @@ def tspec(*arguments: object) -> Ran:
             status = code if isinstance(code, int) else 0 if code is None else 1
         else:
             status = 0
-    return Ran(status, out.getvalue(), err.getvalue())
+    return RunResult(status, out.getvalue(), err.getvalue())

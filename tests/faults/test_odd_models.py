@@ -26,7 +26,7 @@ FAULTS = re.compile(r"tspec: .*(internal error|switched off|recording stopped).*
 
 
 @dataclass
-class Ran:
+class RunResult:
     """What the cases trained, with what was said to each, and the recording."""
 
     status: int
@@ -36,7 +36,7 @@ class Ran:
     recording: Path
 
 
-def run(out: Path, *head: str | Path) -> Ran:
+def run(out: Path, *head: str | Path) -> RunResult:
     done = subprocess.run(
         [sys.executable, *map(str, head), str(SCRIPT), str(out)],
         cwd=ROOT,
@@ -49,16 +49,16 @@ def run(out: Path, *head: str | Path) -> Ran:
     assert out.exists(), done.stderr
     parts = [part.partition("\n") for part in done.stderr.split(BEGINS)[1:]]
     said = {name: text for name, _, text in parts}
-    return Ran(done.returncode, torch.load(out), said, done.stdout, out.with_suffix(".trace"))
+    return RunResult(done.returncode, torch.load(out), said, done.stdout, out.with_suffix(".trace"))
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return run(tmp_path_factory.mktemp("plain") / "out")
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def watched(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """Rules are checked and the run is recorded, in one process."""
     out = tmp_path_factory.mktemp("watched") / "out"
     record = ("--record", out.with_suffix(".trace"))
@@ -68,7 +68,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 @pytest.mark.timeout(2 * PATIENCE)
 @pytest.mark.parametrize("name", CASES)
-def test_training_is_the_same_and_nothing_fails(name: str, plain: Ran, watched: Ran) -> None:
+def test_training_is_the_same_and_nothing_fails(name: str, plain: RunResult, watched: RunResult) -> None:
     (weights, state), (others, other) = plain.trained[name], watched.trained[name]
     assert len(weights) == len(others) > 0
     assert all(map(_same, weights, others))
@@ -76,7 +76,7 @@ def test_training_is_the_same_and_nothing_fails(name: str, plain: Ran, watched: 
     assert FAULTS.findall(watched.said[name]) == []
 
 
-def test_rules_decide_to_the_end(watched: Ran) -> None:
+def test_rules_decide_to_the_end(watched: RunResult) -> None:
     assert watched.status == 1  # some cases are unsound, and rules say so
     assert FAULTS.findall(watched.said[""]) == []
     decided = re.search(r"([\d,]+) decided", watched.printed)
@@ -84,7 +84,7 @@ def test_rules_decide_to_the_end(watched: Ran) -> None:
     assert int(decided[1].replace(",", "")) > 1000
 
 
-def test_the_recording_is_whole(watched: Ran) -> None:
+def test_the_recording_is_whole(watched: RunResult) -> None:
     [stream] = read_trace(watched.recording).streams
     assert isinstance(stream.records[-1], Finish)
     assert stream.records[-1].context.step > 2 * len(CASES)

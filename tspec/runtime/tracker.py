@@ -64,7 +64,7 @@ class WindowTracker:
         self._bounded = -1
         """The instant of the latest boundary."""
         self._resumed = 0
-        """The instant from which calls are looked at, after steps that were left out."""
+        """The instant from which calls are watched, after steps that were left out."""
         self.started = False
         self._structure_of: tuple[int, Structure] = (0, {})
         """A step, and the structure of models that was read in it."""
@@ -200,7 +200,7 @@ class WindowTracker:
         self.closing, self.last = self.last, source.context
 
     def resume(self, source: StateSource) -> None:
-        """The step that opens is looked at again. A call that began earlier is not."""
+        """The step that opens is checked again. A call that began earlier is not."""
         self._resumed = source.seq
 
     @property

@@ -71,16 +71,16 @@ def test_names_of_what_is_saved() -> None:
     assert names({"epoch": 3}) == frozenset()
 
 
-class Told:
-    """Keeps what it is told of fields without a value, and names nothing."""
+class RecordingSink:
+    """Keeps what it is seen of fields without a value, and names nothing."""
 
     functions: ClassVar[dict[str, Any]] = {}
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.seen: list[str] = []
 
     def unread(self, event: str, field: str, why: str) -> None:
-        self.told.append(f"{event}.{field}: {why}")
+        self.seen.append(f"{event}.{field}: {why}")
 
 
 def test_a_call_that_returns_nothing_lacks_what_may_be_absent() -> None:
@@ -90,11 +90,11 @@ def test_a_call_that_returns_nothing_lacks_what_may_be_absent() -> None:
         FieldSpec("absent", ("optional", ("list", ("string",))), missing, True),
         FieldSpec("wanted", ("list", ("string",)), missing, True),
     )
-    told = Told()
+    seen = RecordingSink()
     reader = FieldReader(EventSpec("load", ("load",), fields), "load", CallSignature(id, False))
-    found = reader.after((), {}, None, told, told)  # type: ignore[arg-type]
+    found = reader.after((), {}, None, seen, seen)  # type: ignore[arg-type]
     assert found == {"absent": Missing.ABSENT, "wanted": Missing.NOT_RECORDED}
-    assert told.told == ["load.wanted: NoneType has no missing_keys"]
+    assert seen.seen == ["load.wanted: NoneType has no missing_keys"]
 
 
 class Dispatcher:
@@ -110,9 +110,9 @@ class Dispatcher:
 def test_a_group_is_an_argument_or_an_attribute_or_an_axis(named: str, ranks: Any) -> None:
     """In a method as well: an object without the attribute has not the group of the whole job."""
     field = FieldSpec("group", ("group",), ("name", named))
-    told = Told()
+    seen = RecordingSink()
     signature = CallSignature(Dispatcher.send, method=True)
     reader = FieldReader(EventSpec("send", ("send",), (field,)), "send", signature)
     namer = SimpleNamespace(ranks_of=lambda group: (str(group),), functions={})
-    found = reader.before((Dispatcher(), (0, 2)), {}, namer, told)
+    found = reader.before((Dispatcher(), (0, 2)), {}, namer, seen)
     assert found == {"group": (str(ranks),)}
