@@ -68,7 +68,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 @pytest.mark.timeout(2 * PATIENCE)
 @pytest.mark.parametrize("name", CASES)
-def test_training_is_the_same_and_nothing_fails(name: str, plain: RunResult, watched: RunResult) -> None:
+def test_training_is_the_same_and_nothing_fails(
+    name: str, plain: RunResult, watched: RunResult
+) -> None:
     (weights, state), (others, other) = plain.trained[name], watched.trained[name]
     assert len(weights) == len(others) > 0
     assert all(map(_same, weights, others))

@@ -54,8 +54,8 @@ FailOnOption = Annotated[
     FailOn | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 on findings from this severity up. Drafts are warnings; rules that may "
-        "skip, roll back, stop or raise are errors.",
+        help="Exit with 1 on findings from this severity up. Drafts are warnings; findings "
+        "of rules that may skip an update or end the job are errors.",
         show_default="`run.fail-on` of the configuration, else error",
     ),
 ]

@@ -13,7 +13,7 @@ from tspec.report.incomplete import Incomplete
 from tspec.values import Location
 
 Severity = Literal["error", "warning", "draft"]
-"""`error`: the rule may stop, skip, raise or roll back. `draft`: the rule has not been accepted
+"""`error`: the rule may skip an update or end the job. `draft`: the rule has not been accepted
 yet.
 """
 
