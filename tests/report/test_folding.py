@@ -116,6 +116,20 @@ def test_a_layer_that_is_not_trained_does_not_hide_gradients_that_are_not_cleare
     assert names(one) == ["updates_use_each_gradient_once"]
 
 
+def test_gradients_that_are_not_cleared_are_no_reason_for_a_layer_without_any() -> None:
+    loaded = load_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n").program
+    assert loaded is not None
+    of = {rule.name: rule for rule in loaded.rules}
+    cleared = decided(of["gradients_are_cleared"], range(2, 40))
+    layer = ("optimizer.0", "0.weight")
+    lacking = decided(of["trainable_parameters_get_gradients"], range(21, 40), subject=layer)
+    found = report(loaded, verdicts(cleared, lacking)).findings
+    assert [(f.rule.rpartition(".")[2], names(f)) for f in found] == [
+        ("gradients_are_cleared", []),
+        ("trainable_parameters_get_gradients", []),
+    ]
+
+
 def test_a_layer_that_is_not_trained_makes_no_loop_clip_after_its_update() -> None:
     loaded = load_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n").program
     assert loaded is not None

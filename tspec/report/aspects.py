@@ -27,7 +27,7 @@ INFLUENCES = {
     "forward": {"objective", "backward", "gradients", "values"},
     "objective": {"values"},
     "backward": {"gradients", "values"},
-    "clearing": {"gradients", "values"},
+    "clearing": {"values"},
     "gradients": {"clipping", "update", "values"},
     "clipping": {"update", "values"},
     "schedule": {"update", "values"},
