@@ -1,13 +1,18 @@
 """`overflowed` is said during an update whose scaled gradients are not finite, and not after it."""
 
+from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from tspec.runtime.live.cuda.transfer import HostCopy
 from tspec.runtime.live.watched import Listener
+from tspec.runtime.transfers import NumberInTransfer, arrived
+from tspec.targets.megatron import configuration
 from tspec.targets.megatron.configuration import Overflow
 
 
@@ -55,6 +60,35 @@ def test_it_is_said_during_the_update_alone(
     assert annotated["loss_scale"] == (1.0 if optimizer is PLAIN else 1024.0)
     listener.ended(token)
     assert annotated["overflowed"] is False
+
+
+class Waits(TorchDispatchMode):
+    """Keeps the operations that wait for a device, since they take a number from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if operator in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default):
+            self.seen.append(str(operator))
+        return operator(*args, **(kwargs or {}))
+
+
+def test_an_update_begins_without_waiting_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_a_gpu(tensor: torch.Tensor, convert: Callable[[torch.Tensor], Any]) -> NumberInTransfer:
+        return NumberInTransfer(HostCopy(tensor), lambda: convert(tensor))
+
+    monkeypatch.setattr(configuration, "in_transfer", on_a_gpu)
+    listener, annotated = overflow(1.0, torch.inf)
+    with Waits() as waits:
+        listener.before((SCALING,), {})
+        assert waits.seen == []
+        assert arrived(annotated["overflowed"]) is True
+        assert arrived(annotated["loss_scale"]) == 1024.0
+    assert len(waits.seen) == 2  # where a rule asks
 
 
 def test_an_update_within_an_update_ends_nothing() -> None:

@@ -405,6 +405,13 @@ class StateInstant:
             value = self._values[name] = arrived(value)
         return value
 
+    def arrived(self, name: str) -> Datum:
+        """A context value; not recorded while a device still has it."""
+        value = self._sampled(name)
+        if value.__class__ is NumberInTransfer and not value.arrived():
+            return NOT_RECORDED
+        return self.ambient(name)
+
     def _sampled(self, name: str) -> Datum:
         """A context value, read once; it may be in transfer."""
         if name not in self._values:

@@ -20,10 +20,15 @@ class Transfer(Protocol):
 class NumberInTransfer:
     """A number that a device holds."""
 
-    __slots__ = ("_read",)
+    __slots__ = ("_read", "_transfer")
 
-    def __init__(self, read: Callable[[], Datum]) -> None:
+    def __init__(self, transfer: Transfer, read: Callable[[], Datum]) -> None:
+        self._transfer = transfer
         self._read = read
+
+    def arrived(self) -> bool:
+        """True if reading the number does not wait."""
+        return self._transfer.arrived()
 
     def read(self) -> Datum:
         """The number. It may wait for the device."""

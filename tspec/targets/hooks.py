@@ -23,7 +23,6 @@ from tspec.targets.idle import (
     conditions_of,
     conditions_on_place,
     counted_at_hook,
-    guard_on_place,
     may_pass,
     unread_conditions,
     windows_on,
@@ -287,9 +286,6 @@ def _is_idle(plan: Plan, one: RulePlan) -> str:
     if one.guard is None:
         return ""
     idle = f"{_guard(plan, one)} is False"
-    place = guard_on_place(one)
-    if place is not None:  # the rest may wait for a device
-        idle = f"({_guard_code(plan, one, place)} is False or {idle})"
     return f"tracker.rules[{one.number}].begun and {idle}" if one.history else idle
 
 
@@ -330,14 +326,12 @@ def _want(
 
 
 def _guard(plan: Plan, one: RulePlan) -> str:
-    """Python for the part of a condition that reads context and the call alone."""
+    """Python for the part of a condition that reads context and the call alone. It does not wait for
+    context that a device still has.
+    """
     assert one.guard is not None
-    return _guard_code(plan, one, one.guard)
-
-
-def _guard_code(plan: Plan, one: RulePlan, guard: r.Expr) -> str:
     own = {c.variable: "e.call" for c in one.rule.subjects if is_windows_call(c, one.rule)}
-    return Scalars(plan, one, own, window="e").code(guard, "e.now")
+    return Scalars(plan, one, own, window="e", waiting=False).code(one.guard, "e.now")
 
 
 def _shared(plan: Plan, rules: list[RulePlan], lines: list[str]) -> Iterator[str]:

@@ -100,14 +100,6 @@ def conditions_on_place(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]
     return known if len(known) == len(found) and all(map(counted_at_hook, windows)) else []
 
 
-def guard_on_place(one: RulePlan) -> r.Expr | None:
-    """The part of a rule's guard that reads the place alone, if the rest reads values of the job, such as `loss`."""
-    if one.guard is None:
-        return None
-    ambients = [node.name for node in expressions(one.guard) if isinstance(node, r.Ambient)]
-    return None if STEADY.issuperset(ambients) else _guard(one, PLACE)
-
-
 def _lookers(plan: Plan, event: str) -> list[RulePlan]:
     """The rules that look up calls of an event."""
     return [

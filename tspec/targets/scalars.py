@@ -19,6 +19,7 @@ from tspec.resolve.program.queries import reads_entities_only
 from tspec.resolve.program.text import text
 from tspec.resolve.program.types import is_collection, plain
 from tspec.resolve.program.walk import expressions
+from tspec.targets.idle import STEADY
 from tspec.targets.literals import identifier, literal
 
 COMPARE = {
@@ -58,6 +59,9 @@ class Scalars:
 
     bound: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
     """(frame, expression) -> the variable that holds its value for these subjects."""
+
+    waiting: bool = True
+    """Code may wait for a context value that a device still has. Otherwise it is not recorded."""
 
     def code(self, expr: r.Expr, frame: str) -> str:
         """The Python expression for a value. Raises NotCompiled."""
@@ -161,7 +165,8 @@ def _reads_tensors(expr: r.Expr) -> bool:
 def _ambient(s: Scalars, e: r.Ambient, frame: str) -> str:
     if e.name == "rank":
         return f"{s.window}.rank"
-    return f"{frame}.ambient({literal(e.name)})"
+    read = "ambient" if s.waiting or e.name in STEADY else "arrived"
+    return f"{frame}.{read}({literal(e.name)})"
 
 
 def _variable(s: Scalars, e: r.Variable, frame: str) -> str:

@@ -98,6 +98,44 @@ def r1_t_rates(rule, w):
         rule.violated(w, (), (('count(parameters.grad)', v0_count_parameters_grad),))
 
 
+# during_old_and_guard.tspec:21: t.moves_with_a_loss
+R2_NOW = (Want(kind='parameter', field='data', features=('digest',)),)
+R2_WAS = (Want(kind='parameter', field='data', features=('digest',)),)
+
+
+def r2_t_moves_with_a_loss(rule, w):
+    """expect changed(p.data)"""
+    now, end, was = w.now, w.end, w.was
+    if not now.subjects('parameter'):
+        return
+    if w.idle:
+        rule.idle(w, (now.subjects('parameter'),))
+        return
+    c0_parameter_data = end.column('parameter', 'data')
+    c1_old_parameter_data = was.column('parameter', 'data')
+    h0_old_step = was.ambient('step')
+    h1_old_step_10 = greater(h0_old_step, 10)
+    h2_old_loss = was.ambient('loss')
+    h3_old_loss_0 = unequal(h2_old_loss, 0)
+    h4_old_step_10_and_loss_0 = both(h1_old_step_10, h3_old_loss_0)
+    for n0_p in w.subjects('parameter'):
+        when = h4_old_step_10_and_loss_0
+        expect = False
+        if when is True:
+            v0_digest_p_data = feature(c0_parameter_data.get(n0_p, NOT_RECORDED), 'digest')
+            v1_old_digest_p_data = feature(c1_old_parameter_data.get(n0_p, NOT_RECORDED), 'digest')
+            expect = unequal(v0_digest_p_data, v1_old_digest_p_data)
+        if rule.decide(w, (n0_p,), when, expect):
+            rule.violated(
+                w,
+                (n0_p,),
+                (
+                    ('digest(p.data)', v0_digest_p_data),
+                    ('old(digest(p.data))', v1_old_digest_p_data),
+                ),
+            )
+
+
 
 def begin_0_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
@@ -117,6 +155,16 @@ def begin_0_optimizer_step(tracker, call, source):
         o1.idle = g0 is False
         if not o1.idle:
             e.now.keep((), ('phase', 'step'))
+    # during_old_and_guard.tspec:21: t.moves_with_a_loss
+    if tracker.is_due(e, 2, P0):
+        o2 = tracker.open_window(e, 2, P0)
+        o2.idle = both(
+            greater(e.now.ambient('step'), 10),
+            unequal(e.now.arrived('loss'), 0),
+        ) is False
+        if not o2.idle:
+            e.now.want(R2_WAS)
+            e.now.keep(('parameter',), ('loss', 'step'))
     e.now.hold()
 
 
@@ -139,10 +187,19 @@ def end_0_optimizer_step(tracker, call, source):
         w1 = tracker.close_window(e, 1, P0)
         if not w1.idle:
             e.now.want(R1_NOW)
+    # during_old_and_guard.tspec:21: t.moves_with_a_loss
+    w2 = None
+    if tracker.opened(e, 2):
+        w2 = tracker.close_window(e, 2, P0)
+        if not w2.idle:
+            if e.now.subjects('parameter'):
+                e.now.want(R2_NOW)
     if w0 is not None:
         tracker.run(r0_t_moves, 0, w0)
     if w1 is not None:
         tracker.run(r1_t_rates, 1, w1)
+    if w2 is not None:
+        tracker.run(r2_t_moves_with_a_loss, 2, w2)
     tracker.leave(e)
 
 
@@ -179,10 +236,24 @@ RULES = (
         claim='expected count(parameters.grad) > 0',
         when=True,
     ),
+    RuleRecord(
+        number=2,
+        name='t.moves_with_a_loss',
+        file='during_old_and_guard.tspec',
+        line=21,
+        text='',
+        draft=False,
+        kind='during',
+        responses=(ActionRecord(action='warn'),),
+        claim='expected changed(p.data)',
+        when=True,
+        postponed=(('parameter',), (), ()),
+    ),
 )
 FUNCTIONS = (
     r0_t_moves,
     r1_t_rates,
+    r2_t_moves_with_a_loss,
 )
 JOINTS = {
 }
@@ -198,7 +269,7 @@ SPANS = {
 PASSES = {
 }
 CALLS = {
-    'optimizer.step': ((0, P0), (1, P0), ),
+    'optimizer.step': ((0, P0), (1, P0), (2, P0), ),
 }
 DEFERRED = {
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tspec.runtime.live.cuda.transfer import in_transfer
 from tspec.runtime.live.watched import Listener
 from tspec.targets.megatron.shards import STATE
 
@@ -42,7 +43,8 @@ class Overflow(Listener):
     """Sets `overflowed` and `loss_scale` during an update: whether gradients of a scaled loss have overflowed on
     this rank, and the scale.
 
-    Without a loss scale no update is skipped. The scale is read before the update, which may change it.
+    Without a loss scale no update is skipped. The scale is taken before the update, which may change it. No number is
+    waited for: a rule reads it where it asks for it.
     """
 
     def __init__(self, job: FollowedJob) -> None:
@@ -55,7 +57,7 @@ class Overflow(Listener):
             return False
         scales = _scales(args[0])
         annotated = self._job.known.annotated
-        annotated[LOSS_SCALE] = float(args[0].get_loss_scale()) if scales else 1.0
+        annotated[LOSS_SCALE] = in_transfer(args[0].get_loss_scale(), float) if scales else 1.0
         annotated[OVERFLOWED] = scales and self._has_overflowed()
         self._is_updating = True  # last, as `ended` is not called if a line above raises
         return True
@@ -66,15 +68,14 @@ class Overflow(Listener):
             self._is_updating = False
             self._job.known.annotated[OVERFLOWED] = False
 
-    def _has_overflowed(self) -> bool:
+    def _has_overflowed(self) -> Any:
         parameters = self._job.state.models.parameters().values()
         gradients = [getattr(each.tensor, "main_grad", None) for each in parameters]
         there = [each for each in gradients if each is not None]
         if not there:
             return False
-        return not bool(
-            torch.stack(torch._foreach_norm(there, dtype=torch.float32)).isfinite().all()
-        )
+        norms = torch.stack(torch._foreach_norm(there, dtype=torch.float32))
+        return in_transfer(norms.isfinite().all().logical_not(), bool)
 
 
 def _scales(optimizer: Any) -> bool:

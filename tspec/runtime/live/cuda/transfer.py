@@ -44,4 +44,4 @@ def in_transfer(
     if not tensor.is_cuda:
         return convert(tensor)
     copy = HostCopy(tensor)
-    return NumberInTransfer(lambda: convert(copy.read()))
+    return NumberInTransfer(copy, lambda: convert(copy.read()))
