@@ -29,6 +29,7 @@ KINDS = (
     "checkpointed",
     "saved",
     "uneven",
+    "narrow",
     "hybrid",
     "flat",
     "flat_kept",
@@ -101,6 +102,12 @@ def clip(model, optimizer, kind, bug):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
 
 
+def loss_of(kind, found, labels):
+    if kind == "narrow":
+        return F.mse_loss(found, labels[:, None] / 10)
+    return F.cross_entropy(found, labels)
+
+
 def work(args):
     kind, bug, rank = args.kind, args.bug, dist.get_rank()
     torch.manual_seed(args.seed)
@@ -108,6 +115,8 @@ def work(args):
     sampler = DistributedSampler(data, seed=args.seed)
     loader = DataLoader(data, batch_size=32, sampler=sampler, drop_last=True)
     tower = Tower(width=18 if kind == "uneven" else 16, checkpointed=kind == "checkpointed")
+    if kind == "narrow":  # one output: the second rank has no element of its weight
+        tower.head = torch.nn.Linear(16, 1)
     whole = list(tower.parameters())
     model = shard(tower, kind, bug)
     trained = whole if bug == "before_sharding" else model.parameters()
@@ -131,12 +140,12 @@ def work(args):
                     model.set_requires_gradient_sync(last)
                 apart = kind == "flat_accumulate" and not last
                 with model.no_sync() if apart else contextlib.nullcontext():
-                    (F.cross_entropy(model(some), their_labels) / pieces).backward()
+                    (loss_of(kind, model(some), their_labels) / pieces).backward()
             clip(model, optimizer, kind, bug)
             optimizer.step()
             if bug == "part_changed" and rank == 3:
                 model.head.bias.to_local().detach().mul_(0.9)
-        loss = F.cross_entropy(model(images), labels).detach()
+        loss = loss_of(kind, model(images), labels).detach()
         if kind == "flat_accumulate":
             model.state_dict()  # each rank gathers all of it
         if kind == "saved":

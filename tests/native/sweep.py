@@ -39,7 +39,17 @@ KINDS = {
         "compiled",
     ),
     "sharded": (
-        *("fully", "kept", "mixed", "accumulate", "clip", "checkpointed", "saved", "uneven"),
+        *(
+            "fully",
+            "kept",
+            "mixed",
+            "accumulate",
+            "clip",
+            "checkpointed",
+            "saved",
+            "uneven",
+            "narrow",
+        ),
         *("hybrid", "flat", "flat_kept", "flat_clip", "flat_hybrid", "compiled"),
         "flat_accumulate",
     ),
@@ -69,24 +79,45 @@ ON_FOUR = {
 }
 APART = {"replicated local", "replicated outer"}
 """Jobs in which replicas differ between two averages by right: the pack data_parallel is not meant for them."""
-CLEAN = tuple(f"{script} {kind}" for script, kinds in KINDS.items() for kind in kinds)
-"""Jobs without a fault: a script and its kind."""
+LONG = (
+    "replicated zero --steps 25",
+    "sharded fully --steps 25",
+    "sharded narrow --steps 25",
+    "sharded hybrid --steps 25",
+    "sharded flat_clip --steps 25",
+    "sharded flat_hybrid --steps 25",
+    "tensor_parallel sequence --steps 50",
+    "tensor_parallel with_shards --steps 50",
+    "tensor_parallel with_averages --steps 50",
+    "pipelines 1f1b --steps 50",
+    "pipelines interleaved --steps 50",
+    "pipelines zero_bubble --steps 50",
+    "pipelines with_replicas --steps 50",
+)
+"""Fifty steps, for rules that need many. The first two scripts have two epochs."""
+CLEAN = (*(f"{script} {kind}" for script, kinds in KINDS.items() for kind in kinds), *LONG)
+"""Jobs without a fault: a script, its kind, and other options."""
 
 
 def command(job: str) -> tuple[str, ...]:
     """The script of a job, and its options."""
-    script, kind = job.split()
-    return str(HERE / f"{script}.py"), "--kind", kind
+    script, kind, *options = job.split()
+    return str(HERE / f"{script}.py"), "--kind", kind, *options
+
+
+def kind_of(job: str) -> str:
+    """A job without options besides its kind."""
+    return " ".join(job.split()[:2])
 
 
 def packs_of(job: str) -> tuple[str, ...]:
     """The packs that are meant for a job."""
-    return tuple(pack for pack in PACKS if job not in APART or pack != "data_parallel")
+    return tuple(pack for pack in PACKS if kind_of(job) not in APART or pack != "data_parallel")
 
 
 def swept(job: str, folder: Path) -> Swept:
     """Run the packs on a job of `CLEAN`. What the report holds goes to a folder."""
-    ranks = 4 if job in ON_FOUR else 2
+    ranks = 4 if kind_of(job) in ON_FOUR else 2
     return sweeps.swept(job, ranks, packs_of(job), command(job), folder)
 
 
