@@ -1,4 +1,9 @@
-"""Eight heads on one trunk, of which each batch trains one; its labels say whether a digit is a rare one."""
+"""Eight heads on one trunk, of which each batch trains one; its labels say whether a digit is a rare one.
+
+The heads are a list, or a dictionary (`--named`).
+"""
+
+import sys
 
 import torch
 from sklearn.datasets import load_digits
@@ -7,6 +12,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 HEADS, EPOCHS = 8, 5
+NAMED = "--named" in sys.argv
 
 torch.manual_seed(1)
 digits = load_digits()
@@ -19,10 +25,15 @@ class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.trunk = nn.Linear(64, 32)
-        self.heads = nn.ModuleList(nn.Linear(32, 1) for _ in range(HEADS))
+        heads = [nn.Linear(32, 1) for _ in range(HEADS)]
+        names = [f"task_{letter}" for letter in "abcdefgh"]
+        self.heads = (
+            nn.ModuleDict(dict(zip(names, heads, strict=True))) if NAMED else nn.ModuleList(heads)
+        )
+        self.keys = names if NAMED else range(HEADS)
 
     def forward(self, batch: torch.Tensor, head: int) -> torch.Tensor:
-        return self.heads[head](self.trunk(batch).relu()).squeeze(1)
+        return self.heads[self.keys[head]](self.trunk(batch).relu()).squeeze(1)
 
 
 model = Model()

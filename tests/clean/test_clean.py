@@ -72,6 +72,7 @@ JOBS = (
     "gan",
     "growing_returns",
     "heads_by_turns",
+    "heads_by_turns --named",
     "interpolated",
     "interpolated --kind reptile",
     "interpolated --kind mean --every 10",

@@ -5,10 +5,12 @@ from __future__ import annotations
 STRUCTURE = frozenset(
     (
         ("module", "class"),
+        ("module", "element"),
         ("module", "leaf"),
         ("module", "name"),
         ("module", "next"),
         ("module", "state_names"),
+        ("parameter", "in_list"),
         ("parameter", "module"),
         ("parameter", "name"),
         ("parameter", "names"),

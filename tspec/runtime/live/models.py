@@ -166,6 +166,10 @@ class NameTables:
     modules: dict[str, nn.Module] = field(default_factory=dict)
     module_by_id: dict[int, str] = field(default_factory=dict)
     next_module: dict[str, str] = field(default_factory=dict)
+    elements: set[str] = field(default_factory=set)
+    """Modules that are elements of lists of modules."""
+    in_lists: set[str] = field(default_factory=set)
+    """These, and the modules that they hold."""
     titles: dict[str, str] = field(default_factory=dict)
     """Titles of root modules -> their prefixes."""
 
@@ -433,12 +437,33 @@ def _fill(tables: NameTables, module: nn.Module, root: RootModule, last: _Parame
             tables.module_by_id[id(held)] = name
             # Parts of one model have containers in common, such as the list of layers.
             tables.modules.setdefault(name, held)
+            _fill_elements(tables, name, path, root)
             _fill_next(tables, held, path, root)
         _fill_tensors(tables, held, path, root, last)
 
 
 def _within(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
+
+
+def _fill_elements(tables: NameTables, name: str, path: str, root: RootModule) -> None:
+    outer, _, key = path.rpartition(".")
+    holder = root.name(outer)
+    if path and _is_list(tables.modules.get(holder), key, whole=not outer):
+        tables.elements.add(name)
+    if name in tables.elements or holder in tables.in_lists:
+        tables.in_lists.add(name)
+
+
+def _is_list(module: nn.Module | None, key: str, *, whole: bool) -> bool:
+    """A module with a key holds modules of which a step may use some. A model that is a `Sequential` uses all of its
+    modules. In a model that was traced, lists are plain modules.
+    """
+    if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
+        return True
+    if isinstance(module, nn.Sequential):
+        return not whole
+    return type(module) is nn.Module and key.isdecimal()
 
 
 def _fill_next(tables: NameTables, module: nn.Module, path: str, root: RootModule) -> None:

@@ -37,6 +37,9 @@ class ModuleSubjects:
         if name == "root":
             titles = self._models.tables.titles
             return {s: s in titles for s in things}
+        if name == "element":
+            elements = self._models.tables.elements
+            return {s: s in elements for s in things}
         if name == "called":
             called = self._models.called
             return {s: module in called for s, module in things.items()}

@@ -56,6 +56,7 @@ class ParameterSubjects:
                 s: str(one.tensor.dtype).removeprefix("torch.") for s, one in things.items()
             },
             "module": _module_column,
+            "in_list": self._in_list_column,
             **{name: partial(_change_column, known) for name, known in changes.items()},
         }
         """Field -> how it is read of many parameters at once."""
@@ -106,6 +107,10 @@ class ParameterSubjects:
         self._optimizers.find_groups()
         group_of = self._optimizers.group_of
         return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
+
+    def _in_list_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+        in_lists = self._models.tables.in_lists
+        return {s: one.module in in_lists for s, one in things.items()}
 
     def _replicas(self, tensor: torch.Tensor, module: str | None) -> Any:
         """The ranks with the same part of the tensor, according to the framework that cut or copied
