@@ -19,7 +19,10 @@ from megatron.core.distributed import (
     finalize_model_grads,
 )
 from megatron.core.models.gpt import GPTModel
-from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec
+from megatron.core.models.gpt.gpt_layer_specs import (
+    get_gpt_decoder_block_spec,
+    get_gpt_mtp_block_spec,
+)
 from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
 from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
 from megatron.core.pipeline_parallel import get_forward_backward_func
@@ -61,6 +64,8 @@ def config_of(layout: Layout) -> TransformerConfig:
         options |= {"moe_router_load_balancing_type": "none", "moe_aux_loss_coeff": 0.0}
     if layout.sink:
         options["softmax_type"] = "learnable"
+    if layout.mtp:
+        options["mtp_num_layers"] = layout.mtp
     return TransformerConfig(
         num_layers=LAYERS,
         hidden_size=layout.hidden,
@@ -109,16 +114,20 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
     bare = []
     for place in range(layout.virtual):
         stage = place if layout.virtual > 1 else None
+        layers = layers_of(config, stage)
         bare.append(
             GPTModel(
                 config,
-                layers_of(config, stage),
+                layers,
                 vocab_size=layout.rows,
                 max_sequence_length=layout.sequence,
                 pre_process=parallel_state.is_pipeline_first_stage(False, stage),
                 post_process=parallel_state.is_pipeline_last_stage(False, stage),
                 share_embeddings_and_output_weights=not layout.untied,
                 position_embedding_type="rope" if layout.rope else "learned_absolute",
+                mtp_block_spec=get_gpt_mtp_block_spec(config, layers, False, stage)
+                if layout.mtp
+                else None,
                 vp_stage=stage,
             )
         )

@@ -27,6 +27,8 @@ class Layout:
     experts: int = 0
     kv: int = 0
     """Groups of keys and values, if fewer than heads."""
+    mtp: int = 0
+    """Layers that each predict one token further, with the last stage's own copy of the embeddings."""
     passes: int = 0
     """Micro-batches of a rank in a step, however many samples each then has; 0: as many as there are of `MICRO_BATCH`."""
     hidden: int = 32

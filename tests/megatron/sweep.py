@@ -99,6 +99,12 @@ CLEAN = (
     "tp=2,sp,experts=4,etp=2",
     "tp=2,sp,experts=4,etp=2,bias",
     f"tp=2,sp,{MOE}",
+    # Prediction of further tokens
+    "mtp=2,rope,bf16,steps=12",
+    "tp=2,sp,mtp=1,rope,recompute",
+    "pp=2,mtp=1,rope",
+    "pp=2,virtual=2,mtp=1,rope,untied,bf16",
+    f"dp=2,{MOE},mtp=1,rope,zero",
     # Several at once
     "tp=2,pp=2",
     f"tp=2,pp=2,sp,bf16,{LLAMA},untied",

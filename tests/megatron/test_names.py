@@ -10,7 +10,14 @@ import pytest
 from torch import nn
 
 from tests.megatron.jobs import recorded
-from tspec.targets.megatron.names import OUTPUT, ChunkPlace, first_layer, layer_counts, misnumbered
+from tspec.targets.megatron.names import (
+    OUTPUT,
+    ChunkPlace,
+    first_layer,
+    layer_counts,
+    misnumbered,
+    place_of,
+)
 from tspec.trace.model import Sample
 from tspec.trace.read import read_trace
 
@@ -159,6 +166,44 @@ def test_names_by_place() -> None:
         "",
         "GPTModel.chunks.0",
     )
+
+
+def chunk(*parts: str, stage: int) -> nn.Module:
+    """A chunk of a model with tied embeddings that has these parts beside its decoder."""
+    made: Any = nn.ModuleDict({part: nn.Identity() for part in ("decoder", *parts)})
+    made.config = config(num_moe_experts=None, expert_model_parallel_size=1)
+    made.share_embeddings_and_output_weights = True
+    ranks = {"pp": stage, "ep": 0}
+    groups = {axis: SimpleNamespace(rank=lambda at=at: at) for axis, at in ranks.items()}
+    made.pg_collection = SimpleNamespace(**groups)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("parts", "stage", "tied"),
+    [
+        (("embedding",), 0, False),
+        (("output_layer",), 3, True),
+        # It predicts further tokens, from embeddings of its own, which its output uses too.
+        (("embedding", "mtp", "output_layer"), 3, False),
+    ],
+)
+def test_which_output_is_a_copy_of_the_embeddings(
+    parts: tuple[str, ...], stage: int, tied: bool
+) -> None:
+    assert place_of(chunk(*parts, stage=stage)).tied is tied
+
+
+@pytest.mark.exhaustive
+@pytest.mark.gloo
+def test_a_stage_that_predicts_further_tokens(tmp_path: Path) -> None:
+    recorded(tmp_path / "run", "pp=2,mtp=1,rope,steps=1", EVENTS)
+    first, last = parameters(tmp_path / "run")
+    added = {name for name in last if name.startswith("mtp.layers.0.")}
+    inner = {name.removeprefix("mtp.layers.0.transformer_layer.") for name in added}
+    assert layers(last)[3] <= inner
+    assert added and not any(name.startswith("mtp.") for name in first)
+    assert first & last == {EMBEDDING} and OUTPUT in last
 
 
 def test_a_layer_that_has_another_number_is_told_of() -> None:

@@ -63,7 +63,8 @@ def place_of(chunk: Any) -> ChunkPlace:
     layer = first_layer(layer_counts(config), stage, getattr(chunk, "vp_stage", None) or 0)
     experts = (config.num_moe_experts or 0) // config.expert_model_parallel_size
     tied = bool(getattr(chunk, "share_embeddings_and_output_weights", False))
-    copied = tied and not getattr(chunk, "pre_process", True)
+    # A stage that predicts further tokens has its own copy of the embeddings, which the output uses.
+    copied = tied and "embedding" not in table(chunk, "_modules")
     # A stage's last chunk has the name of the full model: on the last stage, it produces the
     # model's output.
     virtual = config.virtual_pipeline_model_parallel_size or 1
