@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.first_found import Found, first_found, matches
 from tests.jobs import ROOT, done, run
 
 HERE = Path(__file__).resolve().parent
@@ -23,6 +24,18 @@ def test_replicate_trains_nothing_of_a_model_that_is_cut(tmp_path: Path) -> None
     found = run(["specs/essentials"], script, tmp_path / "report.json")
     assert found.steps("optimizers_hold_parameters_of_a_model") == [2]
     assert str(script.relative_to(ROOT)) in PAGE
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.gloo
+def test_an_output_that_uses_the_embeddings_has_a_weight_that_nothing_uses(tmp_path: Path) -> None:
+    command = "specs/essentials specs/megatron -- tests/megatron/train.py pp=2,mtp=1,rope,steps=25"
+    specs, script = (part.split() for part in command.split(" -- "))
+    found = first_found(specs, script, tmp_path / "report.json")
+    expected = Found("gradients_are_not_all_zero", 20, (1,), "output_layer.weight")
+    assert matches(found, expected), found
+    assert f"`tspec run {command}`" in PAGE
 
 
 def test_two_findings_are_compared_with_one_device() -> None:

@@ -102,7 +102,7 @@ CLEAN = (
     # Prediction of further tokens
     "mtp=2,rope,bf16,steps=12",
     "tp=2,sp,mtp=1,rope,recompute",
-    "pp=2,mtp=1,rope",
+    "pp=2,mtp=1,rope,untied",
     "pp=2,virtual=2,mtp=1,rope,untied,bf16",
     f"dp=2,{MOE},mtp=1,rope,zero",
     # Several at once
