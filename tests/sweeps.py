@@ -62,7 +62,10 @@ def swept(
     said = json.loads(report.read_text()) if report.exists() else []
     findings = sorted({each["rule"] for each in said})
     if (ended.returncode and not findings) or "internal error" in ended.stderr:
-        findings.append((ended.stderr.strip().splitlines() or ["failed"])[-1])
+        said = [*ended.stdout.strip().splitlines(), *ended.stderr.strip().splitlines()]
+        findings.append(
+            f"exit status {ended.returncode}: {said[-1] if said else 'nothing was said'}"
+        )
     decided = re.search(r"([\d,]+) decided", ended.stdout)
     count = int(decided[1].replace(",", "")) if decided else 0
     return Swept(name, ranks, seconds, count, tuple(findings), held_in(cases))

@@ -100,3 +100,10 @@ def test_a_rule_that_reads_parameters_within_a_pass_changes_no_other_verdict(
     script = command("sharded flat_clip")
     found = first_found(["specs/hygiene", str(rules)], script, tmp_path / "report.json")
     assert matches(found, None), found
+
+
+def test_a_job_that_ends_in_silence_is_no_clean_one(tmp_path: Path) -> None:
+    script = tmp_path / "gone.py"
+    script.write_text("import os\nos._exit(3)\n")
+    found = sweeps.swept("gone", 1, ("checkpoints",), (str(script),), tmp_path)
+    assert [each.partition(":")[0] for each in found.findings] == ["exit status 3"]
