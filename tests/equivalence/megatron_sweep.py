@@ -203,9 +203,15 @@ class Swept:
 
     @property
     def silent(self) -> bool:
-        """It ran, and does not differ."""
+        """It ran, does not differ, and the layout places each of its parameters."""
         found = self.outcome
-        return found is not None and not (found.wrong or found.faults)
+        return found is not None and not (found.wrong or found.faults or self.unplaced)
+
+    @property
+    def unplaced(self) -> tuple[str, ...]:
+        """Parameters with a gradient that the layout does not place, so that it is not compared."""
+        names = self.outcome.unplaced if self.outcome else ()
+        return tuple(sorted({each.name for each in names if each.kind == "param_grads"}))
 
     @property
     def row(self) -> str:
@@ -222,6 +228,8 @@ class Swept:
         if self.outcome is None:
             return (self.said.strip().splitlines() or ["failed"])[-1]
         found = [*self.outcome.faults, *self.outcome.wrong]
+        if not found and self.unplaced:
+            return f"no place for {', '.join(f'`{each}`' for each in self.unplaced)}"
         if not found:
             return "; ".join(("none", *not_compared(self.outcome)))
         name = min(found, key=lambda each: each.order).name

@@ -99,8 +99,9 @@ def test_equivalences_of_a_file_are_silent(name: str) -> None:
 SAMPLE = (
     "tp=2,pp=2,virtual=2,sp,recompute,kv=2,swiglu,rms,rope,nobias,padded,vocabulary=150,bf16",
     "dp=2,ep=2,zero,experts=4,kv=2,swiglu,rms,rope,untied,noaux",
+    "tp=2,untied,padded,vocabulary=150",
 )
-"""Interleaved stages with tied embeddings, a padded vocabulary and recomputation; experts over ranks."""
+"""Interleaved stages with tied embeddings, a padded vocabulary and recomputation; experts over ranks; an output layer of its own."""
 
 
 @pytest.mark.gloo
