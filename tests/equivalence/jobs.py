@@ -104,6 +104,11 @@ def pipelined(options: str, fault: str, found: str, more: str = "") -> Job:
     return Job("pipelined", "stages_are_one_rank", options, fault, found, more)
 
 
+def main_copies(fault: str, found: str, more: str = "") -> Job:
+    """A job whose parameters are copies of main parameters."""
+    return Job("main_copies", "two_ranks_are_one", "", fault, found, more)
+
+
 def engine(equivalence: str, options: str, fault: str, found: str, more: str = "") -> Job:
     """A job with activation checkpointing, or compiled."""
     return Job("engines", equivalence, f"--engine {options}", fault, found, more)
@@ -155,7 +160,7 @@ CONTEXT_PARALLEL = (
 )
 CHECKPOINTED = (
     ("", NOTHING),
-    ("random_state", "output_grads blocks.1.fc1, step 1", "alone: blocks.1.drop: backward pass"),
+    ("random_state", "outputs blocks.1.drop, step 1", "alone: blocks.1.drop: backward pass"),
     ("buffer", "output_grads blocks.1.fc2, step 1", "alone: blocks.1: backward pass, buffers"),
 )
 COMPUTED_AGAIN = (
@@ -297,6 +302,9 @@ JOBS: tuple[Job, ...] = (
         "fc2: first weights of its parameters (wrong scale)\n",
     ),
     first_weights("own_bias", "params bias, before step 1", "Model: first weights of its param"),
+    main_copies("", NOTHING),
+    main_copies("truncated", "params 0.weight, step 1 in 22", "all parameters: update"),
+    main_copies("stale", "params 2.bias, step 2 in 22", "2: update of its parameters (stale)"),
     zero("", NOTHING),
     zero("--beta2", "states 0.bias.exp_avg_sq, step 1 in 32", BOTH),
     low_precision("float16", "float16", "", NOTHING),

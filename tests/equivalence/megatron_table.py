@@ -209,8 +209,8 @@ CASES: tuple[Case, ...] = (
     Case(
         "model_copy_not_written",
         "pp=2,untied",
-        "params decoder.layers.2.input_layernorm.bias",
-        "decoder.layers.2.mlp.linear_fc2",
+        "params decoder.layers.2.input_layernorm.weight",
+        "decoder.layers.2.input_layernorm",
         hidden=(FLOAT32,),
     ),
     Case(

@@ -16,6 +16,7 @@ from tests.jobs import done
 SAMPLE = (
     "states --new beta2",
     "first_weights spread",
+    "main_copies truncated",
     "low_precision --precision float8 amax",
     "context_parallel --dtype float32 local_mask",
     "engines --engine checkpoint --dtype float32 random_state",
@@ -30,7 +31,13 @@ SAMPLE = (
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
-    *("states", "first_weights", "data_parallel", "low_precision --precision float16"),
+    *(
+        "states",
+        "first_weights",
+        "main_copies",
+        "data_parallel",
+        "low_precision --precision float16",
+    ),
     *("low_precision --precision float8", "context_parallel --dtype", "context_parallel 4 ranks"),
     *(f"engines --engine {each}" for each in ("checkpoint", "reentrant", "wrapper")),
     *(f"engines --engine {each}" for each in ("blocks", "inductor", "model", "fsdp")),

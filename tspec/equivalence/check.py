@@ -17,6 +17,7 @@ from tspec.equivalence.clipping import clipped
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison, is_finite
 from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
 from tspec.equivalence.gradient_norms import NormComparison, norm_comparisons
+from tspec.equivalence.inexact import inexact_tensors
 from tspec.equivalence.later_reductions import reduced_later
 from tspec.equivalence.launch import Failed, SideRun, launch, recorded
 from tspec.equivalence.losses import LossScale, loss_scale
@@ -377,7 +378,11 @@ def compare(
         norms = tuple(norm_comparisons(trial, recording, reference.samples, candidate))
     return Outcome(
         tuple(comparisons),
-        (*faults, *(each.fault for each in norms if each.differs)),
+        (
+            *faults,
+            *(each.fault for each in norms if each.differs),
+            *inexact_tensors(trial, recording, candidate),
+        ),
         unplaced=tuple(each.name for each in judged if not each.is_placed),
         calls=calls_of(trial, recording, candidate),
         uneven={name: why for name, why in whys.items() if why},

@@ -108,6 +108,10 @@ def as_known(recording: Recording, names: ExpertNames) -> Recording:
         sketched=_tensors(recording.sketched, name),
         elsewhere=frozenset(map(name, recording.elsewhere)),
         ungathered=frozenset(replace(each, name=name(each.name)) for each in recording.ungathered),
+        inexact=frozenset(
+            each._replace(name=replace(each.name, name=name(each.name.name)))
+            for each in recording.inexact
+        ),
     )
 
 

@@ -26,6 +26,8 @@ FaultKind = Literal[
     "layout",
     "skipped",
     "norm",
+    "copy",
+    "recomputed",
 ]
 K = TypeVar("K", bound=Hashable)
 
@@ -54,7 +56,9 @@ class RankShard:
 
 @dataclass(frozen=True, slots=True)
 class MergeFault:
-    """Shards that do not make a tensor, or a norm that is not that of the gradients."""
+    """Shards that do not make a tensor, a norm that is not that of the gradients, or a tensor that
+    does not equal another one of its rank.
+    """
 
     kind: FaultKind
     message: str

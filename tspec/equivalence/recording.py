@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -156,6 +156,18 @@ class SkippedUpdate(NamedTuple):
         return not self.microbatch or 0 < name.microbatch <= self.microbatch
 
 
+class InexactTensor(NamedTuple):
+    """A tensor of a rank that does not equal another one of the same rank, as it has to bit by bit.
+
+    `check` is `copy` for a parameter that is not its main parameter rounded, and `recomputed` for
+    an input or output that a recomputation does not repeat. `says` tells how it differs.
+    """
+
+    name: TensorName
+    check: Literal["copy", "recomputed"]
+    says: str
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """One rank's recording.
@@ -169,7 +181,8 @@ class Recording:
     layout gives the rank. `lines` has the line of the script that first handed `losses` to a
     backward pass or a schedule, computed `gradient_norms`, or updated `params`. `generated` are
     inputs that were generated, with their shapes. `skipped` are updates that the rank skipped.
-    `ungathered` are parameters whose last update had not reached the rank in full.
+    `ungathered` are parameters whose last update had not reached the rank in full. `inexact` are
+    tensors that should equal others of the rank and do not.
     """
 
     tensors: Mapping[TensorName, Tensor]
@@ -182,6 +195,7 @@ class Recording:
     generated: Mapping[TensorName, tuple[int, ...]] = field(default_factory=dict)
     skipped: frozenset[SkippedUpdate] = frozenset()
     ungathered: frozenset[TensorName] = frozenset()
+    inexact: frozenset[InexactTensor] = frozenset()
 
     def shape(self, name: TensorName) -> tuple[int, ...]:
         """The shape of a tensor, whatever was recorded of it."""
@@ -211,6 +225,9 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     said["lines"] = dict(recording.lines)
     said["skipped"] = sorted(recording.skipped)
     said["ungathered"] = sorted(map(astuple, recording.ungathered))
+    said["inexact"] = sorted(
+        (astuple(each.name), each.check, each.says) for each in recording.inexact
+    )
     said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
     said["sketched"] = [
         [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
@@ -253,6 +270,9 @@ def read(folder: Path, rank: int) -> Recording:
         generated={TensorName(*name): tuple(shape) for name, shape in said["generated"]},
         skipped=frozenset(SkippedUpdate(*each) for each in said["skipped"]),
         ungathered=frozenset(TensorName(*each) for each in said["ungathered"]),
+        inexact=frozenset(
+            InexactTensor(TensorName(*name), check, says) for name, check, says in said["inexact"]
+        ),
     )
 
 

@@ -55,8 +55,13 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
     }
     generated = {name: shape for each in stages for name, shape in each.generated.items()}
     skipped = frozenset(update for each in stages for update in each.skipped)
+    inexact = frozenset(one for each in stages for one in each.inexact)
     return Recording(
-        *(tensors, filled, modules), sketched=sketched, generated=generated, skipped=skipped
+        *(tensors, filled, modules),
+        sketched=sketched,
+        generated=generated,
+        skipped=skipped,
+        inexact=inexact,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from tspec.equivalence.observing.exact_checks import ModelCopies, Recomputations
 from tspec.equivalence.observing.generated_inputs import GeneratedInputs
 from tspec.equivalence.observing.initial_weights import InitialWeights
 from tspec.equivalence.observing.module_calls import ModuleCalls, given_to, tensors_of
@@ -37,6 +38,8 @@ class Observer:
         self._calls = ModuleCalls(orders, self._recorder)
         self._optimizers = Optimizers(orders, self._recorder, self._sizes)
         self._parameters = UpdatedParameters(self._recorder, self._sizes)
+        self._copies = ModelCopies(orders)
+        self._recomputations = Recomputations(orders)
         self._lines: dict[str, str] = {}
         self._scheduled = False
         """The losses are those of a pipeline schedule, which may free them before the backward
@@ -52,6 +55,7 @@ class Observer:
             case "forward":
                 self._weights.set(source)
                 self._inputs.give(call)
+                self._recomputations.begins(call)
                 self._calls.begins(call)
             case "target":
                 self._inputs.give(call)
@@ -79,6 +83,7 @@ class Observer:
             return
         match call.event:
             case "forward":
+                self._recomputations.ends(call)
                 self._calls.ends(call)
             case "forward_step":
                 self._parameters.gathered(source)
@@ -98,6 +103,7 @@ class Observer:
                 self._optimizers.record_norms(call)
                 self._optimizers.ends_megatrons(call)
                 self._parameters.update_ends(call.context.step, source)
+                self._copies.update_ends(call.context.step, source)
             case "unscaled":
                 self._optimizers.unscaled(call)
             case "scaled_step":
@@ -139,6 +145,8 @@ class Observer:
     def _close_step(self, step: int, source: StateSource) -> None:
         self._optimizers.record_states(source, step)  # parameters are updated from them
         self._parameters.end_step(step, source)
+        self._copies.end_step(step, source)
+        self._recomputations.end_step()
         buffers = source.fields("buffer", "data").items()
         self._recorder.record_all(
             {TensorName("buffers", name, step): value for name, value in buffers}
@@ -157,6 +165,7 @@ class Observer:
             generated=self._inputs.shapes,
             skipped=frozenset(self._optimizers.skipped),
             ungathered=self._parameters.ungathered,
+            inexact=self._copies.differing | self._recomputations.differing,
         )
         write(self._folder, source.rank, recording)
         self._progress.reached("its end")

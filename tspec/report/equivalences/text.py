@@ -95,8 +95,10 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
             later=2,
         )
     norms = [each for each in faults if each.fault.kind == "norm"]
-    shards = [each for each in faults if each.fault.kind != "norm"]
+    inexact = [each for each in faults if each.fault.kind in ("copy", "recomputed")]
+    shards = [each for each in faults if each not in norms and each not in inexact]
     yield from _faults(shards, f"{counted(len(shards), 'tensor')} whose shards do not fit:")
+    yield from _faults(inexact, f"{counted(len(inexact), 'tensor')} not exact, as they have to be:")
     yield from _faults(norms, "reported norms that are not those of the job's own gradients:")
     if outcome.earliest is not None:
         yield FoldedLine("")
