@@ -10,7 +10,8 @@ import pytest
 from tests.equivalence.trials import trial_of
 from tspec.equivalence.child import Given
 from tspec.equivalence.observing.orders import Orders
-from tspec.equivalence.sides import NotExecuted, Trial, trials_of
+from tspec.equivalence.refused import NotExecuted
+from tspec.equivalence.sides import Trial, trials_of
 from tspec.resolve import load_text
 
 TEXT = """edition 2026

@@ -1,5 +1,7 @@
 """Nothing that anybody can write makes the parser, the messages or the formatter raise."""
 
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +31,7 @@ SPECS = [
     for path in sorted(shipped("stdlib").glob("*.tspec"))
     if path.stem in ("health", "megatron", "behaviour", "torch")
 ]
+SPECS.append((Path(__file__).parents[1] / "equivalence/family.tspec").read_text(encoding="utf-8"))
 
 
 def survives(text):

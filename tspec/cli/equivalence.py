@@ -152,7 +152,8 @@ def check(
     """
     from tspec.equivalence.launch import launch
     from tspec.equivalence.progress import STALLED
-    from tspec.equivalence.sides import NotExecuted, trials_of
+    from tspec.equivalence.refused import NotExecuted
+    from tspec.equivalence.sides import trials_of
     from tspec.equivalence.verdicts import compared, places, verdicts
     from tspec.resolve.program.trials import Recorded
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from pathlib import Path
 
 from tspec.equivalence.child import seed_of
@@ -13,34 +12,26 @@ from tspec.equivalence.configurations import Configuration, Settings, configurat
 from tspec.equivalence.generator import InputRange
 from tspec.equivalence.observing.orders import Sketching
 from tspec.equivalence.recording import TensorName
-from tspec.equivalence.tolerances import noises, number
+from tspec.equivalence.refused import NotExecuted, mesh_of, refusals
+from tspec.equivalence.tolerances import number
 from tspec.layout.conditions import Value
 from tspec.layout.sizes import Sizes, sizes_of
-from tspec.resolve.program.sharding import Axes, LayoutDeclaration, MeshDeclaration, matching
+from tspec.resolve.program.sharding import LayoutDeclaration, matching
 from tspec.resolve.program.trials import (
     DEFAULT_SAMPLES,
     Below,
     EquivalenceDeclaration,
     Generated,
-    Noise,
     Recorded,
     Tolerance,
     Uniform,
+    noises,
 )
 
-COMPARED = (
-    *("inputs", "input_grads", "outputs", "output_grads"),
-    *("param_grads", "gradient_norms", "params", "buffers", "states", "losses"),
-)
-"""Kinds of tensors that are recorded."""
 GRADIENTS_OF_ACTIVATIONS = ("input_grads", "output_grads")
 """Kinds that are gradients of a rank's own loss."""
 LOCALIZED = ("inputs", "outputs", *GRADIENTS_OF_ACTIVATIONS, "param_grads")
 """Kinds that are compared if each module is judged alone."""
-
-
-class NotExecuted(Exception):
-    """Something that an equivalence says and that cannot be run. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +110,9 @@ def trials_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> tu
 
     `{NAME}` in an argument stands for the side's value of a setting.
     """
-    _refuse(declaration)
+    for each in refusals(declaration):
+        raise NotExecuted(each.message)
     found = configurations_of(declaration)
-    if not found:
-        raise NotExecuted(
-            "no configuration is compared with another: see `require` and `equal when`"
-        )
     trials = tuple(_trial(declaration, each, command) for each in found)
     references = {each.reference for each in trials}
     if trials[0].origin is not None and len(references) > 1:
@@ -139,19 +127,13 @@ def _trial(
     assert layout is not None
     sides = (configuration.reference, configuration.candidate)
     _refuse_silent(sides, layout, command)
-    reference, candidate = (replace(layout, mesh=_with_axes(layout.mesh, each)) for each in sides)
-    cut = [f"{axis}: {n}" for axis, n in reference.mesh.all_axes.items() if n > 1 and axis != "pp"]
-    if cut:
-        says = "the reference runs on one rank, or is a pipeline"
-        raise NotExecuted(f"{says}, and has {', '.join(cut)}: set these to 1 in `reference`")
-    if reference.mesh.world > 1 and not layout.stages:
-        raise NotExecuted(f"the reference is a pipeline, and `{layout.name}` has no stages")
+    reference, candidate = (replace(layout, mesh=mesh_of(layout, each)) for each in sides)
     sizes = [
         sizes_of(each, flags=frozenset(name for name in layout.flags if said.get(name) is True))
         for each, said in zip((reference, candidate), sides, strict=True)
     ]
     tolerance = declaration.within
-    noise = _noise(tolerance)
+    noise = next(noises(tolerance), None)
     assert declaration.length is not None
     return Trial(
         name=f"{declaration.module}.{declaration.name}{_named(configuration.swept)}",
@@ -176,25 +158,6 @@ def _trial(
     )
 
 
-def _refuse(declaration: EquivalenceDeclaration) -> None:
-    """Refuse declarations that the language has and that cannot be run. Raises NotExecuted."""
-    unknown = [kind for kind in declaration.compare if kind not in COMPARED]
-    for said, what in (
-        (isinstance(declaration.origin, Generated) and declaration.origin.models, "`models:`"),
-        (unknown, f"`compare {', '.join(unknown)}`"),
-        (declaration.length and declaration.length.unit == "epoch", "a run of epochs"),
-    ):
-        if said:
-            raise NotExecuted(f"{what} cannot be run yet")
-    if isinstance(declaration.origin, Recorded) and declaration.sketched and declaration.localize:
-        raise NotExecuted(
-            "modules are judged alone with the reference's tensors, of which a recording with `store: sketch` "
-            "keeps none: leave `localize` out, or begin `from generated(seed: 1)`"
-        )
-    if declaration.layout is None:
-        raise NotExecuted("it has no `layout NAME`")
-
-
 def _refuse_silent(
     sides: Iterable[Settings], layout: LayoutDeclaration, command: Sequence[str]
 ) -> None:
@@ -205,26 +168,6 @@ def _refuse_silent(
             raise NotExecuted(
                 f"the script does not learn of `{name}`: write `{{{name}}}` in one of its arguments"
             )
-
-
-def _with_axes(mesh: MeshDeclaration, settings: Settings) -> MeshDeclaration:
-    """The mesh with the sizes that a side sets; all of one rank if the mesh is."""
-
-    def sized(axes: Axes, alone: bool) -> Axes:
-        return tuple(
-            (name, 1 if alone and name not in settings else int(str(settings.get(name, size))))
-            for name, size in axes
-        )
-
-    axes = sized(mesh.axes, False)
-    world = prod(size for _, size in axes)
-    regroups = tuple((name, sized(each, world == 1)) for name, each in mesh.regroups)
-    if settings.get("world_size", world) != world:
-        raise NotExecuted(f"`world_size: {settings['world_size']}`, and its mesh has {world} ranks")
-    for name, each in regroups:
-        if prod(size for _, size in each) != world:
-            raise NotExecuted(f"`{name}` regroups another number of ranks than {world}")
-    return replace(mesh, axes=axes, regroups=regroups)
 
 
 def _filled(
@@ -290,11 +233,3 @@ def _origin(declaration: EquivalenceDeclaration) -> Path | None:
     if not isinstance(origin, Recorded):
         return None
     return Path(declaration.source.path).resolve().parent / origin.path
-
-
-def _noise(tolerance: Tolerance) -> Noise | None:
-    """The noise that is to be measured. Raises NotExecuted for several that differ."""
-    found = set(noises(tolerance))
-    if len({(each.perturb, each.samples) for each in found}) > 1:
-        raise NotExecuted("a tolerance has one `noise`, with one perturbation")
-    return next(iter(found), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -77,15 +77,3 @@ def number(tolerance: Tolerance) -> float:
 
 def _no_noise(noise: Noise) -> float:
     raise ValueError("`noise` stands within itself")
-
-
-def noises(tolerance: Tolerance) -> Iterator[Noise]:
-    """Each `noise` in a tolerance."""
-    match tolerance:
-        case Noise():
-            yield tolerance
-        case Relative(value) | Absolute(value):
-            yield from noises(value)
-        case Combined(_, left, right):
-            yield from noises(left)
-            yield from noises(right)

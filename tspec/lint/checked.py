@@ -12,6 +12,7 @@ from tspec.resolve.load import Loaded
 from tspec.resolve.modules.files import Unit
 from tspec.resolve.outline import Outline, OutlinedDeclaration, SpannedComment, comments, outline
 from tspec.resolve.program.rules import Expr, LayoutDeclaration, Program, Rule
+from tspec.resolve.program.trials import EquivalenceDeclaration
 from tspec.source import Source, Span
 
 
@@ -57,6 +58,12 @@ class CheckedProgram:
         """The layouts of `files`."""
         sources = {id(file.source) for file in self.files}
         return tuple(each for each in self.program.layouts if id(each.source) in sources)
+
+    @cached_property
+    def equivalences(self) -> tuple[EquivalenceDeclaration, ...]:
+        """The equivalences of `files`."""
+        sources = {id(file.source) for file in self.files}
+        return tuple(each for each in self.program.equivalences if id(each.source) in sources)
 
     def expressions(self, rule: Rule) -> tuple[Expr, ...]:
         """All expressions in a rule's `when` and `expect`, worked out once."""

@@ -34,6 +34,7 @@ from tspec.lint.rules import (
     only_nan,
     overlapping_patterns,
     redundant_condition,
+    refused_equivalence,
     rejected_rule,
     repeated_number,
     repeated_rule,
@@ -93,6 +94,7 @@ RULES: tuple[LintRule, ...] = (
     unused_let.RULE,
     unused_variable.RULE,
     overlapping_patterns.RULE,
+    refused_equivalence.RULE,
     shared_draft.RULE,
     rejected_rule.RULE,
 )

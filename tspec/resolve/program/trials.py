@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tspec.resolve.program.expressions import Constant, Expr
 from tspec.resolve.program.sharding import LayoutDeclaration
-from tspec.source import Source, Span
+from tspec.source import NOWHERE, Source, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,30 @@ DEFAULT_SAMPLES = 3
 """The number of perturbed runs of the reference if `noise` gives none."""
 
 
+def noises(tolerance: Tolerance) -> Iterator[Noise]:
+    """Each `noise` in a tolerance."""
+    match tolerance:
+        case Noise():
+            yield tolerance
+        case Relative(value) | Absolute(value):
+            yield from noises(value)
+        case Combined(_, left, right):
+            yield from noises(left)
+            yield from noises(right)
+
+
+@dataclass(frozen=True, slots=True)
+class EquivalenceSpans:
+    """The spans of the clauses of an equivalence; that of its name for a clause that is not written."""
+
+    reference: Span = NOWHERE
+    candidate: Span = NOWHERE
+    length: Span = NOWHERE
+    origin: Span = NOWHERE
+    compare: Span = NOWHERE
+    within: Span = NOWHERE
+
+
 @dataclass(frozen=True, slots=True)
 class EquivalenceDeclaration:
     """Runs of a training step that must agree.
@@ -156,6 +181,7 @@ class EquivalenceDeclaration:
     source: Source = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
     """The span of the equivalence's name."""
+    spans: EquivalenceSpans = field(default=EquivalenceSpans(), compare=False, repr=False)
 
 
 # --- replay -------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from tspec.resolve.program.rules import Constant, Expr
 from tspec.resolve.program.sharding import LayoutDeclaration
 from tspec.resolve.program.trials import (
     EquivalenceDeclaration,
+    EquivalenceSpans,
     Generated,
     Recorded,
     Setting,
@@ -31,6 +32,7 @@ from tspec.resolve.program.types import Type
 from tspec.resolve.trials.inputs import lower_inputs
 from tspec.resolve.trials.runs import check_words, listed, lower_length
 from tspec.resolve.trials.tolerances import lower_tolerance
+from tspec.source import Span
 from tspec.syntax import nodes
 
 SETTINGS: Mapping[str, Type] = {
@@ -140,6 +142,24 @@ def lower_equivalence(
         bool(trial.clauses(nodes.Localize)),
         scope.source,
         node.name.span,
+        _spans(trial),
+    )
+
+
+def _spans(trial: _Trial) -> EquivalenceSpans:
+    """The spans of its clauses."""
+    runs = trial.clauses(nodes.Run)
+
+    def of(found: Sequence[nodes.Node | None]) -> Span:
+        return next((each.span for each in found if each is not None), trial.node.name.span)
+
+    return EquivalenceSpans(
+        reference=of(trial.clauses(nodes.Reference)),
+        candidate=of(trial.clauses(nodes.Candidate)),
+        length=of([each.length for each in runs]),
+        origin=of([each.origin for each in runs]),
+        compare=of(trial.clauses(nodes.Compare)),
+        within=of(trial.clauses(nodes.Within)),
     )
 
 
