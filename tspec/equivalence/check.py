@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from math import isfinite, log
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from tspec.equivalence.blame import Blame, RunCalls, blamed, calls_of, everywher
 from tspec.equivalence.candidate_tensors import CandidateTensors, JudgedTensor
 from tspec.equivalence.child import Given
 from tspec.equivalence.clipping import clipped
-from tspec.equivalence.compare import Comparer, Fault, TensorComparison, is_finite
+from tspec.equivalence.compare import Comparer, Fault, TensorComparison
 from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
 from tspec.equivalence.gradient_norms import NormComparison, norm_comparisons
 from tspec.equivalence.inexact import inexact_tensors
 from tspec.equivalence.later_reductions import reduced_later
 from tspec.equivalence.launch import Failed, SideRun, launch, recorded
+from tspec.equivalence.left_out import chosen
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.missing_passes import MissingPass, missing_passes
@@ -29,7 +29,6 @@ from tspec.equivalence.recording import Recording, SkippedUpdate, TensorName, wr
 from tspec.equivalence.shards import (
     LAYOUT_KINDS,
     data_axes,
-    indivisible,
     input_cuts,
     parameter_cuts,
     parameter_shards,
@@ -345,37 +344,23 @@ def compare(
     `scale` may come from another run of the candidate. Without it the scale is computed from this
     run.
     """
-    recording, known = reference.recording, reference.recording.tensors
+    recording, runs = reference.recording, (reference.recording, *reference.samples)
     scale = scale or scale_of(trial, recording, candidate)
     factors = dict.fromkeys(GRADIENTS_OF_ACTIVATIONS, scale.gradients) | {"losses": scale.losses}
     tensors = CandidateTensors(trial, recording, candidate, factors)
+    skipped = skipped_by_both(recording, candidate)
+    names = chosen(trial, runs, tensors, skipped)
     comparer = Comparer(
-        known, [each.tensors for each in reference.samples], trial.tolerance, recording.sketched
+        recording.tensors,
+        [each.tensors for each in reference.samples],
+        trial.tolerance,
+        recording.sketched,
     )
     data = data_axes(trial, recording)
-    given = known_before(trial, known)
-    ungathered = frozenset(name for each in candidate for name in each.ungathered)
-    due = [
-        name
-        for name in known
-        if trial.compares(name) and name not in given and name not in ungathered
-    ]
-    whys = {name: indivisible(trial, name, recording.shape(name)) for name in due}
-    both = skipped_by_both(recording, candidate)
-    overflowed = dict(_overflowed(due, both, (recording, *reference.samples), tensors))
-    judged = [
-        tensors.judged(name, comparer, data)
-        for name in due
-        if not whys[name] and name not in overflowed and tensors.is_expected(name)
-    ]
-    comparisons, faults = _with_later_reductions(known, judged, comparer)
-    alone = list(skipped_alone(recording, candidate, both))
-    faults = [*alone, *(each for each in faults if not is_explained(each, alone))]
-    if "losses" in trial.kinds:
-        faults += _extra_losses(tuple(known), candidate)
-    norms: tuple[NormComparison, ...] = ()
-    if "gradient_norms" in trial.kinds:
-        norms = tuple(norm_comparisons(trial, recording, reference.samples, candidate))
+    judged = [tensors.judged(name, comparer, data) for name in names.compared]
+    comparisons, misfits = _with_later_reductions(recording.tensors, judged, comparer)
+    norms = _norms(trial, reference, candidate)
+    faults = _faults(trial, recording, candidate, skipped, misfits)
     return Outcome(
         tuple(comparisons),
         (
@@ -385,9 +370,9 @@ def compare(
         ),
         unplaced=tuple(each.name for each in judged if not each.is_placed),
         calls=calls_of(trial, recording, candidate),
-        uneven={name: why for name, why in whys.items() if why},
-        overflowed=overflowed,
-        ungathered=frozenset(name for name in ungathered if trial.compares(name)),
+        uneven=names.uneven,
+        overflowed=names.overflowed,
+        ungathered=names.ungathered,
         scale=scale,
         summands=frozenset(each.name for each in judged if each.may_be_summands),
         missing_passes=missing_passes(trial, recording, candidate, faults),
@@ -395,20 +380,30 @@ def compare(
     )
 
 
-def _overflowed(
-    names: Iterable[TensorName],
+def _faults(
+    trial: Trial,
+    reference: Recording,
+    candidate: Sequence[Recording],
     skipped: Set[SkippedUpdate],
-    reference: Sequence[Recording],
-    candidate: CandidateTensors,
-) -> Iterator[tuple[TensorName, SkippedUpdate]]:
-    """The gradients of skipped updates that are not finite on a side."""
-    for name in names:
-        update = overflow_of(name, skipped)
-        if update is None:
-            continue
-        held = (is_finite(each.tensors[name]) for each in reference)
-        if not (all(held) and candidate.are_finite(name)):
-            yield name, update
+    misfits: Iterable[Fault],
+) -> list[Fault]:
+    """Updates that were skipped by some, shards that do not fit for another reason, and losses that
+    only the candidate has.
+    """
+    alone = list(skipped_alone(reference, candidate, skipped))
+    found = [*alone, *(each for each in misfits if not is_explained(each, alone))]
+    if "losses" in trial.kinds:
+        found += _extra_losses(tuple(reference.tensors), candidate)
+    return found
+
+
+def _norms(
+    trial: Trial, reference: ReferenceRecordings, candidate: Sequence[Recording]
+) -> tuple[NormComparison, ...]:
+    """The reported norms of gradients beside the candidate's own gradients, if they are compared."""
+    if "gradient_norms" not in trial.kinds:
+        return ()
+    return tuple(norm_comparisons(trial, reference.recording, reference.samples, candidate))
 
 
 def _with_later_reductions(
@@ -424,15 +419,6 @@ def _with_later_reductions(
         for each in comparisons
     ]
     return reduced, [each for each in faults if each.name not in later]
-
-
-def known_before(trial: Trial, reference: Iterable[TensorName]) -> Set[TensorName]:
-    """Initial weights that are not compared: those given to both sides, and those seen only after
-    an update began.
-    """
-    begun = takewhile(lambda name: name.kind != "param_grads", reference)
-    own = set() if trial.gives_weights else set(begun)
-    return {name for name in reference if name.is_first_weight and name not in own}
 
 
 def _extra_losses(
