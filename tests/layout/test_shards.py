@@ -167,7 +167,6 @@ def test_gradients_are_cut_as_parameters_unless_a_place_says_otherwise() -> None
         Placement("param", "*", cut), Placement("grad", "norm", whole, partial=("tp",))
     )
     assert of(layout, "fc", 1, "grad").shape == (2,)
-    assert of(layout, "fc", 1, "main_grad").shape == (2,)
     assert of(layout, "norm", 1, "grad").partial == ("tp",)
     assert of(layout, "fc", 1, "output") is None
 

@@ -166,7 +166,6 @@ kinds = st.sampled_from(
     [
         "param",
         "grad",
-        "main_grad",
         "state",
         "input",
         "input_grad",

@@ -19,7 +19,6 @@ from tspec.resolve.program.sharding import (
 
 CUT_AS: Mapping[TensorKind, TensorKind] = {
     "grad": "param",
-    "main_grad": "param",
     "state": "param",
     "input_grad": "input",
     "output_grad": "output",

@@ -73,7 +73,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "replay": ("fix", "save", "run", "resume", "expect"),
     "test": ("trace", "events", "violates", "passes"),
     "layout": (
-        *("param", "grad", "main_grad", "state", "input", "input_grad", "output", "output_grad"),
+        *("param", "grad", "state", "input", "input_grad", "output", "output_grad"),
         *("buffer", "tied", "stage"),
     ),
 }

@@ -56,7 +56,7 @@ VALUES = (
     *("off", *sorted(ACTIONS)),
     *("epoch", "microbatch", "step"),
     *("all", "pairs", "triples"),
-    *("buffer", "grad", "input", "input_grad", "main_grad", "output", "output_grad", "param"),
+    *("buffer", "grad", "input", "input_grad", "output", "output_grad", "param"),
     "state",
 )
 """Words that stand for one of a few: actions, spans, coverage, kinds of tensors."""

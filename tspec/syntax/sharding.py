@@ -100,7 +100,7 @@ class Flat(Node):
 class Place(Clause):
     """`param "name.*": [sizes] partial tp replicated cp when condition`.
 
-    `kind` is one of `param`, `grad`, `main_grad`, `state`, `input`, `input_grad`, `output`,
+    `kind` is one of `param`, `grad`, `state`, `input`, `input_grad`, `output`,
     `output_grad`, `buffer`. `partial`: the axes over which the ranks' tensors have to be added up.
     `replicated`: the axes over which the ranks hold the same tensor.
     """

@@ -117,7 +117,7 @@ class Flat:
 
 
 TensorKind = Literal[
-    "param", "grad", "main_grad", "state", "input", "input_grad", "output", "output_grad", "buffer"
+    "param", "grad", "state", "input", "input_grad", "output", "output_grad", "buffer"
 ]
 
 
