@@ -20,6 +20,7 @@ BENCHMARKS = {
     "inferring": "drafting rules from two recordings",
     "folding": "folds over an epoch at its begin and its end",
     "layouts": "proofs for the shipped Megatron layouts",
+    "preflight": "a dry run for one rank of 1,024",
     "jobs": "recording and running beside the plain run",
     "parts": "what the parts of recording and running take",
     "frameworks": "recording and running in real Trainer and Lightning jobs",
