@@ -89,6 +89,8 @@ JOBS = (
     "master_weights",
     "meta_learning",
     "new_head",
+    "new_tasks",
+    "new_tasks --kind lengths",
     "one_context",
     "own_optimizer",
     "packed_sequences",
