@@ -100,6 +100,8 @@ JOBS = (
     "projected",
     "projected --kind decoder",
     "projected --kind table",
+    "pruned",
+    "pruned --kind masked",
     "rare_reward",
     "resumed",
     "sequence_autoencoder",
