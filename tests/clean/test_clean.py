@@ -43,6 +43,7 @@ JOBS = (
     "closure",
     "contrastive",
     "critic",
+    "cyclic_rate",
     "ddp",
     "ddp --late",
     "ddp --start environment",
