@@ -42,6 +42,7 @@ JOBS = (
     "clears_at_the_end",
     "closure",
     "contrastive",
+    "cool_down",
     "critic",
     "cyclic_rate",
     "ddp",

@@ -73,3 +73,45 @@ def test_a_schedule_that_is_never_stepped_matters_where_its_optimizer_makes_upda
     report = tmp_path / "report.json"
     outcome = run(["specs/hygiene"], script, report, momentum, updates)
     assert bool(outcome.steps("schedules_are_stepped")) == found, outcome.messages
+
+
+BRANCH = """
+import sys
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 2)
+built = torch.optim.Adam(model.parameters(), lr=0.1)
+for each in range(20):
+    built.zero_grad()
+    model(torch.randn(8, 4)).square().mean().backward()
+    built.step()
+state = built.state_dict()
+del built
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+optimizer.load_state_dict(state)
+begins, ends = map(float, sys.argv[1:])
+schedule = torch.optim.lr_scheduler.LinearLR(optimizer, begins, ends, total_iters=10)
+if begins == ends:  # it was built with the rate at its highest
+    for group in optimizer.param_groups:
+        group["lr"] *= 2
+for step in range(10):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).square().mean().backward()
+    optimizer.step()
+    schedule.step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("begins", "ends", "found"), [(1.0, 0.1, False), (0.1, 1.0, True), (1.0, 1.0, True)]
+)
+def test_a_schedule_on_a_loaded_state(
+    begins: float, ends: float, found: bool, tmp_path: Path
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(BRANCH)
+    outcome = run(["specs/hygiene"], script, tmp_path / "report.json", str(begins), str(ends))
+    assert bool(outcome.steps("resumed_schedules_go_on")) == found, outcome.messages

@@ -267,7 +267,7 @@ class SubjectRegistry:
             "goes_on_from": self.checkpoints.files.goes_on_from,
             **self.updates.functions,
             "steps_left": steps_left,
-            "resumed_updates": self.optimizers.resumed_updates,
+            "resumed_updates": self.schedulers.resumed_updates,
             "idle_part": ScheduleProgress().idle_part,
             "steps_made": steps_made,
             "data_differ": DataOfLayers().data_differ,

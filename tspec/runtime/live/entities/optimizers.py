@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -17,6 +18,8 @@ from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.numbered import NumberedObjects
 from tspec.runtime.live.sent import SentBytes
 
+BEGINS, TOP = 0.5, 1.001
+"""The least and the largest factor of its earlier learning rate with which a schedule goes on."""
 VISITED = 10_000
 """The number of items of each list or dict that are searched for tensors."""
 
@@ -156,14 +159,8 @@ class OptimizerSubjects:
         self.numbered.revive(optimizer)
         self.name_parameters(optimizer)
 
-    def resumed_updates(self, scheduler: Any) -> int | None:
-        """How many updates the state of a schedule's optimizer counts that were not made in this run.
-
-        None if the schedule has made a step, and for optimizers that are not known.
-        """
-        optimizer = asked(scheduler, "optimizer")
-        if scalar(asked(scheduler, "last_epoch")) != 0 or not self.numbered.knows(optimizer):
-            return None
+    def resumed_updates(self, optimizer: Any) -> int:
+        """How many updates the state of a known optimizer counts that were not made in this run."""
         return max(steps_made(optimizer) - self._updates[self.numbered.number(optimizer)], 0)
 
     def made(self) -> int:
@@ -277,12 +274,45 @@ class SchedulerSubjects:
     def __init__(self, optimizers: OptimizerSubjects) -> None:
         self._optimizers = optimizers
         self.numbered = NumberedObjects("scheduler")
+        self._loaded: WeakKeyDictionary[Any, tuple[int, list[Any]]] = WeakKeyDictionary()
+        """Optimizer -> the number of schedules and its learning rates when a state was loaded."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
 
     def name_of(self, thing: Any) -> str | None:
         return self.numbered.name(thing) if self.numbered.knows(thing) else None
+
+    def loaded(self, optimizer: Any) -> None:
+        """A state was loaded into an optimizer."""
+        self._loaded[optimizer] = (self.numbered.count, _rates(optimizer))
+
+    def resumed_updates(self, scheduler: Any) -> int | None:
+        """How many updates the state of a schedule's optimizer counts that were not made in this run.
+
+        None if the schedule has made a step, for optimizers that are not known, and for a schedule
+        that was built on a loaded state and goes on with its learning rates, as a cool-down does.
+        """
+        optimizer = asked(scheduler, "optimizer")
+        known = self._optimizers.numbered.knows(optimizer)
+        if scalar(asked(scheduler, "last_epoch")) != 0 or not known:
+            return None
+        if self._goes_on(scheduler, optimizer):
+            return None
+        return self._optimizers.resumed_updates(optimizer)
+
+    def _goes_on(self, scheduler: Any, optimizer: Any) -> bool:
+        """True if it was built after a state was loaded, and begins with the learning rates of that state."""
+        schedules, rates = self._loaded.get(optimizer, (self.numbered.count, []))
+        if self.numbered.number(scheduler) < schedules:
+            return False
+        begins = _rates(optimizer)
+        return len(begins) == len(rates) and all(
+            isinstance(now, (int, float))
+            and isinstance(was, (int, float))
+            and BEGINS * was <= now <= TOP * was
+            for now, was in zip(begins, rates, strict=True)
+        )
 
     def field(self, name: str, subject: str, thing: Any) -> Any:
         if name == "class":
@@ -293,6 +323,12 @@ class SchedulerSubjects:
         if name == "total_steps":
             return total_steps(thing)
         return UNKNOWN
+
+
+def _rates(optimizer: Any) -> list[Any]:
+    """The learning rates of an optimizer's groups."""
+    rates = [group.get("lr") for group in groups_of(optimizer)]
+    return [one_number(each) if isinstance(each, torch.Tensor) else each for each in rates]
 
 
 def total_steps(scheduler: Any) -> Any:

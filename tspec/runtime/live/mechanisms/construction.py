@@ -132,7 +132,8 @@ def _assigned(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> N
 
 
 def _resume(job: FollowedJob, args: Arguments, kwargs: Mapping[str, Any]) -> None:
-    """A loaded optimizer state has a number of steps: continue with that number."""
+    """A loaded optimizer state has learning rates, and a number of steps: continue with that number."""
+    job.state.schedulers.loaded(args[0])
     made = steps_made(args[0])
     if made > job.place.step:
         job.do(Resumed(made))
