@@ -35,6 +35,7 @@ SAMPLE = {
 JOBS = (
     "accumulate",
     "adapters",
+    "alternating_epochs",
     "averaged",
     "bfloat16_rounding",
     "born_again",

@@ -205,9 +205,9 @@ class ExpertsGetGradients(Loop):
 
 
 class OptimizersUseTheGradientsThatTheyClear(Loop):
-    """The last layer has an optimizer of its own."""
+    """The last layer has an optimizer and a backward pass of its own."""
 
-    steps = 105
+    steps = 56
 
     def make_optimizer(self):
         return torch.optim.Adam(self.model[0].parameters(), lr=1e-3)
@@ -215,13 +215,31 @@ class OptimizersUseTheGradientsThatTheyClear(Loop):
     def prepared(self):
         self.head = torch.optim.Adam(self.model[3].parameters(), lr=1e-3)
 
-    def clear(self):
-        super().clear()
-        self.head.zero_grad()
-
     def after_update(self):
+        self.head.zero_grad()
+        hidden = self.model[:3](DIGITS.images[:32]).detach()
+        self.loss(self.model[3](hidden), DIGITS.labels[:32]).backward()
         if not self.faulty:
             self.head.step()
+
+
+class ClearsAlone:
+    """Clears the gradients of an optimizer, and forgets to update."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.zero_grad = optimizer.zero_grad
+
+    def step(self) -> None:
+        pass
+
+
+class ClearedGradientsAreForAnUpdate(Loop):
+    steps = 105
+
+    def prepared(self):
+        if self.faulty:
+            self.built = self.optimizer
+            self.optimizer = ClearsAlone(self.built)
 
 
 class OptimizersHoldParametersOfAModel(Loop):

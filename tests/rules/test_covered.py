@@ -25,6 +25,7 @@ from tests.rules.test_fire import VARIANTS
 from tests.rules.test_ranks import EXPECTED
 from tests.rules.test_resumed import FAULTS_OF_CHECKPOINTS
 from tests.rules.test_resumed import FAULTS_OF_PARTS as FAULTS_OF_RESUMED_PARTS
+from tests.rules.test_schedules import OF_TURNS
 from tests.zoo.test_zoo import CASES
 from tspec.resolve import load
 
@@ -41,7 +42,7 @@ FOUND = frozenset().union(
     *EXPECTED.values(),
     (fault.expected.rule for fault in NATIVE if fault.expected),
     (bug.found.rule for bug in all_bugs() if bug.found),
-    (OF_LOST_LOSSES,),
+    (OF_LOST_LOSSES, OF_TURNS),
 )
 """Rules of which a test asserts that they find a fault that is put into a job."""
 

@@ -1,4 +1,4 @@
-"""A schedule of a training loop that is a function is gone when the run ends, and is judged all the same."""
+"""Schedules of a loop that is a function are gone when the run ends, and are judged all the same. Optimizers that take turns have a thousand steps for it."""
 
 from __future__ import annotations
 
@@ -73,6 +73,34 @@ def test_a_schedule_that_is_never_stepped_matters_where_its_optimizer_makes_upda
     report = tmp_path / "report.json"
     outcome = run(["specs/hygiene"], script, report, momentum, updates)
     assert bool(outcome.steps("schedules_are_stepped")) == found, outcome.messages
+
+
+OF_TURNS = "optimizers_cleared_together_make_updates"
+TURNS = """
+import sys
+import torch
+from torch import nn
+
+towers = [nn.Linear(4, 2), nn.Linear(4, 2)]
+optimizers = [torch.optim.SGD(each.parameters(), 0.1) for each in towers]
+for step in range(1001):
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    batch = torch.randn(8, 4)
+    (towers[0](batch) * towers[1](batch)).square().mean().backward()
+    optimizers[step >= int(sys.argv[1])].step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("turn", "steps"), [(900, []), (1001, [1000])])
+def test_optimizers_in_turn(turn: int, steps: list[int], tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(TURNS)
+    outcome = run(["specs/hygiene"], script, tmp_path / "report.json", str(turn))
+    assert outcome.steps(OF_TURNS) == steps
+    assert len(outcome.all) == len(steps), outcome.messages
 
 
 BRANCH = """
