@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tspec.builtin.features import FEATURES
 from tspec.builtin.folds import FOLDS
 from tspec.resolve.names.vocabulary import plural
 from tspec.source import Source
@@ -15,6 +16,8 @@ from tspec.syntax.parse import parse
 
 DeclaredKind = Literal["context value", "group", "entity", "event", "let"]
 LetKind = Literal["string", "strings", "classes", "collection", "condition", "number"]
+_NUMBERS = frozenset({*FOLDS, *FEATURES, "previous", "first"})
+"""Functions of which a `let` has a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def _kind_of(value: nodes.Node) -> LetKind:
             return "strings"
         case nodes.List():
             return "classes"
-        case nodes.Call(function=nodes.Name(text=function)) if function in FOLDS:
+        case nodes.Call(function=nodes.Name(text=function)) if function in _NUMBERS:
             return "number"
         case nodes.Call():
             return "collection"
