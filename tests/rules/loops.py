@@ -356,6 +356,31 @@ class GradientsMoveParametersOnce(Loop):
         self.of_head.step()
 
 
+class UpdatesHaveABackwardPassEach(Loop):
+    def after_update(self):
+        if self.faulty:
+            self.optimizer.step()
+
+
+class OptimizersKeepTheirState(Loop):
+    steps = 25
+
+    def after_update(self):
+        if self.faulty:
+            self.optimizer.state.clear()
+
+
+class BuiltForEachStep(Loop):
+    """The optimizer is built again before each update, or once, after the tenth."""
+
+    rule = "optimizers_keep_their_state"
+    steps = 45
+
+    def before_update(self):
+        if self.faulty or self.step == 10:
+            self.optimizer = self.make_optimizer()
+
+
 class UpdatesUseAllTheirBatches(Loop):
     """Two batches for each update."""
 
