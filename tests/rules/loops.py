@@ -444,6 +444,33 @@ class MatchesDifferFromTheirSamples(SimilaritiesAreDividedByTheirTemperature):
         return F.cross_entropy(first @ second.T / 0.2, torch.arange(len(first)))
 
 
+class RightAnswersAreNoWrongOnes(SimilaritiesAreDividedByTheirTemperature):
+    """The wrong answers are older samples. They begin with those of this step, or these follow later."""
+
+    def prepared(self):
+        self.queue = F.normalize(torch.randn(64, 16), dim=1)
+
+    def loss(self, output, labels):
+        first, second = (F.normalize(view, dim=1) for view in output)
+        queue = self.queue
+        self.queue = torch.cat([second.detach(), queue])[:64]
+        wrong = self.queue if self.faulty else queue
+        right = (first * second.detach()).sum(1, keepdim=True)
+        logits = torch.cat([right, first @ wrong.T], 1) / 0.2
+        return F.cross_entropy(logits, torch.zeros(len(first), dtype=torch.long))
+
+
+class SamplesAreNoRivalsOfThemselves(SimilaritiesAreDividedByTheirTemperature):
+    """Compares all views of a batch with all, and each view with itself too."""
+
+    def loss(self, output, labels):
+        views = F.normalize(output.flatten(0, 1), dim=1)
+        logits = views @ views.T / 0.2
+        if not self.faulty:
+            logits.fill_diagonal_(-torch.inf)
+        return F.cross_entropy(logits, torch.arange(len(views)).roll(len(views) // 2))
+
+
 class CountedLabelsDiffer(Loop):
     """Guesses pixels that are hidden. They are hidden in the labels too, or in the input alone."""
 

@@ -7,7 +7,9 @@ from torch.nn import functional as F
 from tspec.runtime.live.losses.labels import (
     averages_all_places,
     counted_kinds,
+    own_logits_alike,
     right_logits_alike,
+    right_logits_twice,
     scored_padding,
 )
 
@@ -56,6 +58,29 @@ def test_masked_logits_do_not_count() -> None:
     assert right_logits_alike(logits, rows, IGNORED) is False
     logits[rows, rows] = 5.0
     assert right_logits_alike(logits, rows, IGNORED) is True
+
+
+def test_right_answers_among_the_wrong_ones() -> None:
+    labels = torch.zeros(10, dtype=torch.long)
+    logits = torch.randn(10, 40, generator=torch.Generator().manual_seed(0))
+    assert right_logits_twice(logits, labels, IGNORED) is False
+    logits[torch.arange(10), torch.arange(10) + 5] = logits[:, 0] * (1 + 1e-7)
+    assert right_logits_twice(logits, labels, IGNORED) is True
+    logits[3, 8] = 9.0
+    assert right_logits_twice(logits, labels, IGNORED) is False
+    assert right_logits_twice(logits, torch.where(logits[:, 8] == 9, IGNORED, 0), IGNORED) is True
+    assert right_logits_twice(logits.round(), labels, IGNORED) is None
+
+
+def test_samples_among_their_own_rivals() -> None:
+    matches = torch.arange(10).roll(5)
+    views = F.normalize(torch.randn(10, 4, generator=torch.Generator().manual_seed(0)), dim=1)
+    logits = views @ views.T / 0.2
+    assert own_logits_alike(logits, matches, IGNORED) is True
+    assert own_logits_alike(torch.cat([logits, -logits], 1), matches, IGNORED) is True
+    assert own_logits_alike(logits, torch.arange(10), IGNORED) is False
+    assert own_logits_alike(logits.fill_diagonal_(-1e9), matches, IGNORED) is False
+    assert own_logits_alike(torch.randn(10, 9), matches.clamp(max=8), IGNORED) is None
 
 
 def test_logits_that_tell_nothing() -> None:

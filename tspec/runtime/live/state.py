@@ -63,7 +63,9 @@ from tspec.runtime.live.losses.labels import (
     LOSSES,
     averages_all_places,
     counted_kinds,
+    own_logits_alike,
     right_logits_alike,
+    right_logits_twice,
     scored_padding,
 )
 from tspec.runtime.live.losses.loose import LooseParameters
@@ -229,6 +231,8 @@ class SubjectRegistry:
             "blank_labels": of_first_with_graph(LOSSES, blank_labels),
             "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),
             "right_logits_alike": of_first_with_graph(LOSSES, right_logits_alike),
+            "right_logits_twice": of_first_with_graph(LOSSES, right_logits_twice),
+            "own_logits_alike": of_first_with_graph(LOSSES, own_logits_alike),
             "scored_padding": of_first_with_graph(LOSSES, scored_padding),
             "made_by": made_by,
             "over_classes": over_classes,

@@ -26,6 +26,8 @@ _MASKED = -9_999
 """Logits below stand for minus infinity: a mask puts them there."""
 _ALIKE = 1e-4
 """Logits that differ by less than this part of the range of all logits are the same number."""
+_TWICE = 1e-6
+"""As `_ALIKE`, of logits of one sample: they are of one pair of vectors, multiplied in another order."""
 
 
 @torch.no_grad()
@@ -51,19 +53,65 @@ def right_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
     `logits` are `[n, classes]`, `target` is `[n]`. None of other shapes, of fewer than 8 rows, and
     if hardly any logits vary.
     """
+    read = _counted_rows(logits, target, ignored)
+    if read is None:
+        return None
+    rows, labels, span = read
+    right = rows.gather(1, labels[:, None])
+    if not right.isfinite().all():
+        return None
+    return float(right.max() - right.min()) <= _ALIKE * span
+
+
+@torch.no_grad()
+def right_logits_twice(logits: Any, target: Any, ignored: int) -> bool | None:
+    """True if in all rows another class has the logit of the label, to round-off.
+
+    None as of `right_logits_alike`, and of logits with few digits, which are equal by chance.
+    """
+    read = _counted_rows(logits, target, ignored)
+    if read is None:
+        return None
+    rows, labels, span = read
+    right = rows.gather(1, labels[:, None])
+    if not right.isfinite().all() or len(torch.unique(rows[0])) < 0.9 * rows.shape[1]:
+        return None
+    equal = (rows - right).abs() <= _TWICE * span
+    return bool((equal.sum(1) > 1).all())
+
+
+@torch.no_grad()
+def own_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
+    """True if all rows have the same logit at their own place, it is their largest, and no label is there.
+
+    The place of row i is class i: each sample is among the samples that it is compared with. None as
+    of `right_logits_alike`, with fewer classes than rows, and if some rows do not count.
+    """
+    read = _counted_rows(logits, target, ignored)
+    if read is None or len(read[0]) < len(logits) or len(logits) > logits.shape[1]:
+        return None
+    rows, labels, span = read
+    if bool((labels == torch.arange(len(labels), device=labels.device)).any()):
+        return False
+    own = rows.diagonal()
+    largest = bool((own >= rows.amax(1) - _ALIKE * span).all())
+    return largest and float(own.max() - own.min()) <= _ALIKE * span
+
+
+def _counted_rows(
+    logits: Any, target: Any, ignored: int
+) -> tuple[torch.Tensor, torch.Tensor, float] | None:
+    """The rows of logits whose labels count, these labels, and the range of all logits that no mask hides."""
     if type(logits) is not torch.Tensor or type(target) is not torch.Tensor:
         return None
     if logits.dim() != 2 or target.dim() != 1 or target.is_floating_point():
         return None
-    rows = target != ignored
-    if logits.shape[1] < _LEAST or int(rows.sum()) < _LEAST:
+    counted = target != ignored
+    if logits.shape[1] < _LEAST or int(counted.sum()) < _LEAST:
         return None
-    right = logits[rows].gather(1, target[rows, None]).float()
     finite = logits[logits.isfinite() & (logits > _MASKED)].float()
     span = float(finite.max() - finite.min()) if finite.numel() else 0.0
-    if span <= 1e-2 or not right.isfinite().all():
-        return None
-    return float(right.max() - right.min()) <= _ALIKE * span
+    return None if span <= 1e-2 else (logits[counted].float(), target[counted], span)
 
 
 @torch.no_grad()
