@@ -334,6 +334,24 @@ class Drops(nn.Module):
         return self.last(F.dropout(hidden, 0.1))
 
 
+class FrozenModelsAnswerWithoutDropout(Loop):
+    """Learns from a frozen teacher, which is in training mode, or is not."""
+
+    steps = 16
+
+    def prepared(self):
+        self.teacher = self.build().requires_grad_(False).train(self.faulty)
+
+    def loss(self, output, labels):
+        with torch.no_grad():
+            answers = self.teacher(self.images).softmax(1)
+        return super().loss(output, labels) + F.cross_entropy(output, answers)
+
+    def forward(self, images):
+        self.images = images
+        return super().forward(images)
+
+
 class FunctionalDropoutKnowsTheMode(Loop):
     def build(self):
         return Drops(not self.faulty)
@@ -560,6 +578,17 @@ class SamplersHaveAWeightForEachSample(Loop):
             weights = weights[DIGITS.labels]
         sampler = torch.utils.data.WeightedRandomSampler(weights, len(DIGITS))
         return torch.utils.data.DataLoader(DIGITS, batch_size=32, sampler=sampler)
+
+
+class WeightsBeginWithDifferentValues(Loop):
+    """The last layer begins with zeros, and the first with small numbers, or with one."""
+
+    def build(self):
+        model = super().build()
+        nn.init.zeros_(model[3].weight)
+        if self.faulty:
+            nn.init.constant_(model[0].weight, 0.05)
+        return model
 
 
 class RequiresGradIsSetOnParameters(Loop):
