@@ -104,6 +104,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "scored_padding",
         "softmax_dims",
         "spread_sums",
+        "states_held",
         "steps_left",
         "steps_made",
         "stretched_squares",

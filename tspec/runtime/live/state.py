@@ -115,6 +115,11 @@ def _size(state: Any) -> int:
     return len(state) if isinstance(state, Mapping) else 0
 
 
+def _states_held(state: Any) -> int | None:
+    """As `_size`; None of an optimizer that keeps its state elsewhere."""
+    return len(state) if isinstance(state, Mapping) else None
+
+
 def _held(param_groups: Any) -> int:
     """A number that changes when an optimizer gets, loses or exchanges parameters."""
     groups = param_groups if isinstance(param_groups, list) else []
@@ -270,6 +275,7 @@ class SubjectRegistry:
             ),
             "goes_on_from": self.checkpoints.files.goes_on_from,
             **self.updates.functions,
+            "states_held": lambda optimizer: _states_held(asked(optimizer, "state")),
             "steps_left": steps_left,
             "resumed_updates": self.schedulers.resumed_updates,
             "idle_part": ScheduleProgress().idle_part,
