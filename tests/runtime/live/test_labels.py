@@ -83,6 +83,11 @@ def test_samples_among_their_own_rivals() -> None:
     assert own_logits_alike(torch.randn(10, 9), matches.clamp(max=8), IGNORED) is None
 
 
+def test_large_logits_are_not_copied() -> None:
+    logits, labels = torch.zeros(1, 1).expand(1 << 13, 1 << 20), torch.zeros(1 << 13, dtype=int)
+    assert right_logits_alike(logits, labels, IGNORED) is None
+
+
 def test_logits_that_tell_nothing() -> None:
     rows = torch.arange(10)
     assert right_logits_alike(torch.zeros(10, 10), rows, IGNORED) is None

@@ -26,6 +26,8 @@ _MASKED = -9_999
 """Logits below stand for minus infinity: a mask puts them there."""
 _ALIKE = 1e-4
 """Logits that differ by less than this part of the range of all logits are the same number."""
+_MOST = 1 << 24
+"""Logits of more elements are not compared: a copy of them may not fit beside the job."""
 _TWICE = 1e-6
 """As `_ALIKE`, of logits of one sample: they are of one pair of vectors, multiplied in another order."""
 
@@ -50,8 +52,8 @@ def counted_kinds(target: Any, ignored: int) -> int | None:
 def right_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
     """True if all rows have the same logit at their own label, and other logits vary.
 
-    `logits` are `[n, classes]`, `target` is `[n]`. None of other shapes, of fewer than 8 rows, and
-    if hardly any logits vary.
+    `logits` are `[n, classes]`, `target` is `[n]`. None of other shapes, of fewer than 8 rows, of
+    more than 16 million logits, and if hardly any logits vary.
     """
     read = _counted_rows(logits, target, ignored)
     if read is None:
@@ -105,6 +107,8 @@ def _counted_rows(
     if type(logits) is not torch.Tensor or type(target) is not torch.Tensor:
         return None
     if logits.dim() != 2 or target.dim() != 1 or target.is_floating_point():
+        return None
+    if logits.numel() > _MOST:
         return None
     counted = target != ignored
     if logits.shape[1] < _LEAST or int(counted.sum()) < _LEAST:
