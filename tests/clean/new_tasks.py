@@ -1,10 +1,13 @@
-"""The task changes on purpose, and the loss jumps: classes come one pair after the other, or sequences get longer."""
+"""The task changes on purpose, each with a loader of its own, and the loss jumps: classes come one pair after the other,
+or sequences get longer.
+"""
 
 import argparse
 
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 
 class Adder(nn.Module):
@@ -19,6 +22,17 @@ class Adder(nn.Module):
         return self.head(self.layers(numbers)[0][:, -1]).squeeze(1)
 
 
+def train(model, optimizer, loss_of, loader, epochs):
+    for _ in range(epochs):
+        for inputs, targets in loader:
+            loss = loss_of(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+    return loss.item()
+
+
 def classes() -> None:
     digits = load_digits()
     images = torch.tensor(digits.data, dtype=torch.float32) / 16
@@ -26,28 +40,23 @@ def classes() -> None:
     model = nn.Sequential(nn.Linear(64, 100), nn.ReLU(), nn.Linear(100, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     for first in (0, 2, 4):
-        rows = ((labels == first) | (labels == first + 1)).nonzero().squeeze(1)
-        for _ in range(8):
-            for batch in rows[torch.randperm(len(rows))].split(40):
-                loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-        print(f"classes {first} and {first + 1}: loss {loss.item():.4f}")
+        rows = (labels == first) | (labels == first + 1)
+        loader = DataLoader(TensorDataset(images[rows], labels[rows]), batch_size=40, shuffle=True)
+        loss = train(model, optimizer, nn.functional.cross_entropy, loader, 8)
+        print(f"classes {first} and {first + 1}: loss {loss:.4f}")
 
 
 def lengths() -> None:
     model = Adder()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for length in (2, 4, 12):
-        for _ in range(70):
-            numbers = torch.rand(64, length, 1)
-            loss = nn.functional.mse_loss(model(numbers), numbers.sum((1, 2)))
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-        print(f"length {length}: loss {loss.item():.4f}")
+        numbers = torch.rand(70 * 64, length, 1)
+        loader = DataLoader(
+            TensorDataset(numbers, numbers.sum((1, 2))), batch_size=64, shuffle=True
+        )
+        print(
+            f"length {length}: loss {train(model, optimizer, nn.functional.mse_loss, loader, 1):.4f}"
+        )
 
 
 if __name__ == "__main__":
