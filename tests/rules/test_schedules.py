@@ -83,7 +83,7 @@ from torch import nn
 
 towers = [nn.Linear(4, 2), nn.Linear(4, 2)]
 optimizers = [torch.optim.SGD(each.parameters(), 0.1) for each in towers]
-for step in range(1001):
+for step in range(203):
     for optimizer in optimizers:
         optimizer.zero_grad()
     batch = torch.randn(8, 4)
@@ -93,12 +93,39 @@ for step in range(1001):
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("turn", "steps"), [(900, []), (1001, [1000])])
+@pytest.mark.parametrize(("turn", "steps"), [(190, []), (203, [200])])
 def test_optimizers_in_turn(turn: int, steps: list[int], tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(TURNS)
     outcome = run(["specs/hygiene"], script, tmp_path / "report.json", str(turn))
+    assert outcome.steps(OF_TURNS) == steps
+    assert len(outcome.all) == len(steps), outcome.messages
+
+
+EPOCHS = """
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+towers = [nn.Linear(4, 2), nn.Linear(4, 2)]
+optimizers = [torch.optim.SGD(each.parameters(), 0.1) for each in towers]
+loader = DataLoader(TensorDataset(torch.randn(112, 4)), batch_size=8, shuffle=True)
+for epoch in range(3):
+    for [batch] in loader:
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        (towers[0](batch) * towers[1](batch)).square().mean().backward()
+        optimizers[epoch % int(sys.argv[1])].step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("turns", "steps"), [(2, []), (1, [30])])
+def test_optimizers_with_epochs_in_turn(turns: int, steps: list[int], tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(EPOCHS)
+    outcome = run(["specs/hygiene"], script, tmp_path / "report.json", str(turns))
     assert outcome.steps(OF_TURNS) == steps
     assert len(outcome.all) == len(steps), outcome.messages
 
