@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tspec.layout.conditions import is_true
-from tspec.layout.places import placement_of
+from tspec.layout.places import placement_of, tied_to
 from tspec.layout.ranks import coordinates, coordinates_of, factorisations, rank_at
 from tspec.layout.replicas import spread
 from tspec.layout.rows import groups
@@ -157,13 +157,15 @@ def _lacking(layout: LayoutDeclaration, sizes: Sizes, facts: RankFacts) -> Itera
     """Places of parameters on the rank's stage that no parameter of the rank has.
 
     A module that is in no layer is left out by the model's configuration, such as the norms of
-    queries and keys or a shared expert, and is no problem.
+    queries and keys or a shared expert, and is no problem. Neither is a tied parameter that the rank
+    has under its other name.
     """
     at = coordinates_of(layout.mesh, facts.rank).get("pp", 0)
     for group in groups(layout, sizes):
         pattern = group.place.pattern
         here = any(at in stages or not layout.stages for _, stages in group.names)
-        if group.place.kind != "param" or not here or _is_held(pattern, facts):
+        names = (pattern, *tied_to(layout, pattern))
+        if group.place.kind != "param" or not here or any(_is_held(one, facts) for one in names):
             continue
         module = pattern.rpartition(".")[0]
         if "*" not in module or _is_held(f"{module}.*", facts):
