@@ -99,11 +99,16 @@ def test_two_bugs_with_nothing_in_common_are_two() -> None:
     ]
 
 
-def test_a_layer_that_is_not_trained_does_not_hide_gradients_that_are_not_cleared() -> None:
-    """Rules of the packs, as they fire on a loop with both faults and on one with the second fault."""
+def hygiene() -> tuple[rules.Program, dict[str, rules.Rule]]:
+    """The rules of `std.hygiene`, also by name."""
     loaded = load_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n").program
     assert loaded is not None
-    of = {rule.name: rule for rule in loaded.rules}
+    return loaded, {rule.name: rule for rule in loaded.rules}
+
+
+def test_a_layer_that_is_not_trained_does_not_hide_gradients_that_are_not_cleared() -> None:
+    """Rules of the packs, as they fire on a loop with both faults and on one with the second fault."""
+    loaded, of = hygiene()
     held = decided(of["optimizers_hold_all_trainable_parameters"], [1], subject="2.weight")
     cleared = decided(of["gradients_are_cleared"], range(2, 40))
     once = decided(of["updates_use_each_gradient_once"], range(2, 40), subject="#0")
@@ -117,9 +122,7 @@ def test_a_layer_that_is_not_trained_does_not_hide_gradients_that_are_not_cleare
 
 
 def test_gradients_that_are_not_cleared_are_no_reason_for_a_layer_without_any() -> None:
-    loaded = load_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n").program
-    assert loaded is not None
-    of = {rule.name: rule for rule in loaded.rules}
+    loaded, of = hygiene()
     cleared = decided(of["gradients_are_cleared"], range(2, 40))
     layer = ("optimizer.0", "0.weight")
     lacking = decided(of["trainable_parameters_get_gradients"], range(21, 40), subject=layer)
@@ -131,9 +134,7 @@ def test_gradients_that_are_not_cleared_are_no_reason_for_a_layer_without_any() 
 
 
 def test_a_layer_that_is_not_trained_makes_no_loop_clip_after_its_update() -> None:
-    loaded = load_text("edition 2026\n\nmodule checks\n\nuse std.hygiene\n").program
-    assert loaded is not None
-    of = {rule.name: rule for rule in loaded.rules}
+    loaded, of = hygiene()
     held = decided(of["optimizers_hold_all_trainable_parameters"], [1], subject="2.weight")
     clipped = decided(of["clipping_comes_before_the_update"], range(1, 40))
     stays = decided(of["optimizer_updates_parameters"], range(2, 40), subject="2.weight")

@@ -92,16 +92,6 @@ for step in range(203):
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("turn", "steps"), [(190, []), (203, [200])])
-def test_optimizers_in_turn(turn: int, steps: list[int], tmp_path: Path) -> None:
-    script = tmp_path / "job.py"
-    script.write_text(TURNS)
-    outcome = run(["specs/hygiene"], script, tmp_path / "report.json", str(turn))
-    assert outcome.steps(OF_TURNS) == steps
-    assert len(outcome.all) == len(steps), outcome.messages
-
-
 EPOCHS = """
 import sys
 import torch
@@ -121,10 +111,13 @@ for epoch in range(3):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("turns", "steps"), [(2, []), (1, [30])])
-def test_optimizers_with_epochs_in_turn(turns: int, steps: list[int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "turns", "steps"),
+    [(TURNS, 190, []), (TURNS, 203, [200]), (EPOCHS, 2, []), (EPOCHS, 1, [30])],
+)
+def test_optimizers_in_turn(text: str, turns: int, steps: list[int], tmp_path: Path) -> None:
     script = tmp_path / "job.py"
-    script.write_text(EPOCHS)
+    script.write_text(text)
     outcome = run(["specs/hygiene"], script, tmp_path / "report.json", str(turns))
     assert outcome.steps(OF_TURNS) == steps
     assert len(outcome.all) == len(steps), outcome.messages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
@@ -152,11 +153,8 @@ def _last_elements(rule: r.Rule) -> r.Expr | None:
     if not rule.subjects:
         return None
     last = rule.subjects[-1]
-    filters = () if rule.window.event is None else rule.window.event.filters
-    named = {variable.name for one in filters for variable in variables(one.value)}
-    if is_windows_call(last, rule) or _takes_all(last.collection) or last.variable in named:
-        return None
-    return last.collection
+    has_no_names = is_windows_call(last, rule) or _takes_all(last.collection)
+    return None if has_no_names or last.variable in _filtered(rule) else last.collection
 
 
 def _head(s: Scalars) -> Iterator[str]:
@@ -196,9 +194,7 @@ def _beginnings(rule: RulePlan) -> Iterator[str]:
 
 def _loops(w: _Writer, subjects: Sequence[r.For]) -> None:
     """A loop for each clause. The window's filters are tested as soon as the variables that they name are bound."""
-    rule = w.scalars.rule.rule
-    filters = () if rule.window.event is None else rule.window.event.filters
-    named = {variable.name for one in filters for variable in variables(one.value)}
+    named = _filtered(w.scalars.rule.rule)
     last = max((n for n, one in enumerate(subjects) if one.variable in named), default=-1)
     if last < 0:
         _filter(w)
@@ -206,6 +202,12 @@ def _loops(w: _Writer, subjects: Sequence[r.For]) -> None:
         _loop(w, clause, place)
         if place == last:
             _filter(w)
+
+
+def _filtered(rule: r.Rule) -> set[str]:
+    """The variables that the filters of the window name."""
+    filters = () if rule.window.event is None else rule.window.event.filters
+    return {variable.name for one in filters for variable in variables(one.value)}
 
 
 def _loop(w: _Writer, clause: r.For, place: int) -> None:
@@ -219,7 +221,7 @@ def _loop(w: _Writer, clause: r.For, place: int) -> None:
         f"e{place}_{identifier(clause.variable)}",
     )
     kind = _entity(collection)
-    if isinstance(collection, r.Subjects) and _takes_all(collection):
+    if _takes_all(collection):
         _subjects(w, clause, collection, (name, value))
         w.subjects.append(name)
     else:
@@ -238,7 +240,7 @@ def _loop(w: _Writer, clause: r.For, place: int) -> None:
         w.passing.append(clause.variable)
 
 
-def _takes_all(collection: r.Expr) -> bool:
+def _takes_all(collection: r.Expr) -> TypeGuard[r.Subjects]:
     """True for all subjects of a kind that lasts, such as `parameters`."""
     return isinstance(collection, r.Subjects) and collection.kind not in PASSING
 

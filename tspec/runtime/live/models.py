@@ -456,8 +456,10 @@ def _fill_elements(tables: NameTables, name: str, path: str, root: RootModule) -
 
 
 def _is_list(module: nn.Module | None, key: str, *, whole: bool) -> bool:
-    """A module with a key holds modules of which a step may use some. A model that is a `Sequential` uses all of its
-    modules. In a model that was traced, lists are plain modules.
+    """True if the module is a list, of whose elements a step may use some. `key` is the name of one element.
+
+    A `Sequential` is a list unless it is the `whole` model, which uses all of its elements. In a model that was traced,
+    lists are plain modules with numbers as keys.
     """
     if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
         return True
