@@ -124,6 +124,15 @@ def test_a_field_is_found_by_its_own_name() -> None:
     assert named("optimizer.grad", ENTRIES) == ()
 
 
+def test_a_variable_may_have_the_name_of_a_field() -> None:
+    """`dropout` has a field `p`."""
+    said = CliRunner().invoke(app, ["explain", "p.grad"])
+    assert said.exit_code == 0, said.output
+    assert said.output.startswith("parameter.grad: tensor?")
+    of_calls = CliRunner().invoke(app, ["explain", "c.loss"])
+    assert of_calls.output.startswith("backward.loss: tensor")  # no context value
+
+
 def test_a_misspelt_name_is_told_the_likely_one() -> None:
     said = CliRunner().invoke(app, ["explain", "optimizer.stpe"])
     assert said.exit_code == 2

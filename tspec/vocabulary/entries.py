@@ -74,6 +74,13 @@ def named(name: str, entries: Iterable[VocabularyEntry]) -> tuple[VocabularyEntr
     if exact:
         return exact
     head, _, rest = name.partition(".")
-    if rest and not any(head in (each.name, each.owner, each.other_name) for each in every):
-        name = rest
+    if rest and not any(_is_owner(each, head) for each in every):
+        return tuple(each for each in every if each.kind == "field" and each.name == rest)
     return tuple(each for each in every if each.name == name)
+
+
+def _is_owner(entry: VocabularyEntry, name: str) -> bool:
+    """True if the name is that of an entity or event, and so of no variable. A field may share a variable's name."""
+    if entry.kind == "field":
+        return entry.owner == name
+    return name in (entry.name, entry.other_name)
