@@ -144,8 +144,8 @@ def kept(*rules: str, steps: int) -> tuple[dict[str, int], dict[str, int]]:
     with module(*rules).install() as checker:
         train(1, steps, lambda step: None)
         assert checker.faults == []
-        assert checker.tracker.samples is not None
-        births = {kind: len(born) for kind, born in checker.tracker.samples.births.items()}
+        assert checker.tracker.instants.samples is not None
+        births = {kind: len(born) for kind, born in checker.tracker.instants.samples.births.items()}
         calls = {
             event: len(of.calls) + len(of.settled)
             for event, of in checker.tracker.log._events.items()

@@ -54,6 +54,10 @@ class CallPlaces:
         """Drop the calls of steps before one."""
         self._calls = {key: value for key, value in self._calls.items() if key[0] >= before}
 
+    def clear(self) -> None:
+        """Drop all calls: steps are left out."""
+        self._calls.clear()
+
 
 def microbatch_place(step: int, number: int, before: At | None) -> At:
     """The place of a micro-batch: its number, or the place after the one before in its step, where that is greater."""

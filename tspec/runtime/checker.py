@@ -26,7 +26,8 @@ from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.selection import OUT, StepSelection, StepState
 from tspec.runtime.state import RuleState
-from tspec.runtime.tracker import Evaluation, WindowTracker
+from tspec.runtime.tracking.rules import Evaluation
+from tspec.runtime.tracking.tracker import WindowTracker
 from tspec.runtime.windows import RuleWindow
 from tspec.schedule import schedule_of
 
@@ -142,14 +143,14 @@ class Checker:
         event, tracker = call.event, self.tracker
         if event not in self.program.begins:
             return
-        if event in tracker.deferred and call.context.step == self._looked:
+        if event in tracker.calls.deferred and call.context.step == self._looked:
             tracker.last = call.context
             return
         try:
             tracker.begin(call, source)
             if call.context.step != self._looked:
                 if self.program.firsts:
-                    tracker.look(source)
+                    tracker.instants.look(source)
                 self._looked = call.context.step or -1
         except Exception as fault:
             self._fault(event, fault)
@@ -172,7 +173,7 @@ class Checker:
         if self.silent or call.context.step != self._looked or self.coordinator.found:
             return False
         self.tracker.last = call.context
-        return self.program.passes[call.event](self.tracker, call, source)
+        return self.program.passes[call.event](self.tracker.passed_over, call, source)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned."""
@@ -183,7 +184,7 @@ class Checker:
             return
         try:
             if event in FETCHES:
-                self.tracker.look(source)
+                self.tracker.instants.look(source)
             self.tracker.end(call, source)
         except Exception as fault:
             self._fault(event, fault)
@@ -211,10 +212,10 @@ class Checker:
             return
         tracker = self.tracker
         if self.program.passing:
-            self._guarded(span, lambda: tracker.look(source))
+            self._guarded(span, lambda: tracker.instants.look(source))
         self._guarded(span, lambda: tracker.boundary(span, index, source))
         if self.program.firsts or self.program.passing:
-            self._guarded(span, lambda: tracker.look(source))
+            self._guarded(span, lambda: tracker.instants.look(source))
         if span == "step":
             self._guarded(span, self._results.delivery.begin)
             try:
@@ -277,7 +278,7 @@ class Checker:
             self.tracker.leave_out(source)
         at, tracker = self._at, self.tracker
         if self.program.passing:
-            self._guarded("finish", lambda: tracker.look(source))
+            self._guarded("finish", lambda: tracker.instants.look(source))
         self._guarded("finish", lambda: tracker.finish(source))
         self._guarded("finish", lambda: self.coordinator.run_ends(source, at))
         self._over = True

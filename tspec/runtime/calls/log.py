@@ -172,6 +172,10 @@ class CallLog:
             of.forget(min(before, opened.get(event, before)))
             of.settle(before)
 
+    def clear(self) -> None:
+        """Drop all calls: steps are left out."""
+        self._events.clear()
+
     def _of(self, events: Iterable[str]) -> list[_EventCalls]:
         return [self._events[event] for event in events if event in self._events]
 

@@ -28,7 +28,7 @@ from tspec.runtime.ranks.sync import SOON, SyncPolicy
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import NewSubjects
 from tspec.runtime.shards import shards
-from tspec.runtime.tracker import WindowTracker
+from tspec.runtime.tracking.tracker import WindowTracker
 
 
 class Coordinator:
@@ -190,7 +190,7 @@ class Coordinator:
             closed=closed,
             sync=self.sync.mode,
             joined=source.joined,
-            running=self._tracker.running,
+            running=self._tracker.calls.running,
         )
         self._sent_failures |= failed
         for rule in across:
