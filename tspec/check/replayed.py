@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from tspec.check.verdicts import Decision, Instance, Verdicts
 from tspec.resolve.program.rules import Program, Rule, Vocabulary
@@ -24,6 +23,7 @@ from tspec.runtime.results import VERDICTS, InstanceResult
 from tspec.runtime.transfers import Transfer
 from tspec.runtime.values import NOT_RECORDED
 from tspec.trace import model
+from tspec.values import Datum
 
 
 class StreamSource:
@@ -35,7 +35,7 @@ class StreamSource:
     in_empty_step = False
 
     def __init__(
-        self, stream: model.Stream, world: int, last_groups: Mapping[tuple[int, str], Any]
+        self, stream: model.Stream, world: int, last_groups: Mapping[tuple[int, str], Datum]
     ) -> None:
         self.rank = stream.rank
         self.world = world
@@ -49,8 +49,8 @@ class StreamSource:
         )
         self.first_step = next(opened, None)
         self._last_groups = last_groups
-        self._columns: dict[tuple[str, str], dict[str, Any]] = {}
-        self._firsts: dict[tuple[str, str], dict[str, Any]] = {}
+        self._columns: dict[tuple[str, str], dict[str, Datum]] = {}
+        self._firsts: dict[tuple[str, str], dict[str, Datum]] = {}
         self._present: dict[str, dict[str, bool]] = {}
         self._born: dict[str, dict[str, int]] = {}
         self.units: dict[tuple[str, str], tuple[int, int]] = {}
@@ -79,7 +79,7 @@ class StreamSource:
             column[subject] = value
             self._firsts.setdefault((kind, name), {}).setdefault(subject, value)
 
-    def ambient(self, name: str) -> Any:
+    def ambient(self, name: str) -> Datum:
         """Another context value."""
         return self._columns.get(("context", name), {}).get("", NOT_RECORDED)
 
@@ -87,13 +87,13 @@ class StreamSource:
         """The subjects that exist, in the order of their first samples."""
         return [name for name, here in self._present.get(kind, {}).items() if here]
 
-    def fields(self, kind: str, name: str) -> Mapping[str, Any]:
+    def fields(self, kind: str, name: str) -> Mapping[str, Datum]:
         """The last sample of a field."""
         return self._columns.get((kind, name), {})
 
     def features(
-        self, tensors: Sequence[Any], names: tuple[str, ...]
-    ) -> Sequence[Mapping[str, Any]]:
+        self, tensors: Sequence[Datum], names: tuple[str, ...]
+    ) -> Sequence[Mapping[str, Datum]]:
         """The recorded features of each tensor."""
         return [{name: _feature(tensor, name) for name in names} for tensor in tensors]
 
@@ -121,7 +121,7 @@ class StreamSource:
         """The instant of each subject's first sample."""
         return self._born.get(kind, {})
 
-    def first(self, kind: str, name: str) -> Mapping[str, Any]:
+    def first(self, kind: str, name: str) -> Mapping[str, Datum]:
         """Each field as it was first sampled."""
         return self._firsts.get((kind, name), {})
 
@@ -130,12 +130,12 @@ class StreamSource:
         return tuple(self._born.get(kind, {}))
 
 
-def _feature(tensor: Any, name: str) -> Any:
+def _feature(tensor: Datum, name: str) -> Datum:
     value = getattr(tensor, name, None) if isinstance(tensor, model.Tensor) else None
     return NOT_RECORDED if value is None else value
 
 
-def _ranks(value: Any) -> tuple[int, ...] | None:
+def _ranks(value: Datum) -> tuple[int, ...] | None:
     if not isinstance(value, (tuple, frozenset)):
         return None
     return tuple(each for each in value if isinstance(each, int))
@@ -337,9 +337,9 @@ def _is_nested(stream: model.Stream) -> bool:
     return not running
 
 
-def _last_groups(streams: Sequence[model.Stream]) -> dict[tuple[int, str], Any]:
+def _last_groups(streams: Sequence[model.Stream]) -> dict[tuple[int, str], Datum]:
     """The last sample of every rank's groups."""
-    found: dict[tuple[int, str], Any] = {(stream.rank, ""): () for stream in streams}
+    found: dict[tuple[int, str], Datum] = {(stream.rank, ""): () for stream in streams}
     for stream in streams:
         for record in stream.records:
             if (

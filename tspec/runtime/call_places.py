@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from tspec.runtime.calls.call import CallRecord, Pattern, ancestors
 from tspec.runtime.edges import WatchedCall
@@ -11,6 +10,7 @@ from tspec.runtime.instant import StateInstant
 from tspec.runtime.transfers import arrived
 from tspec.runtime.values import NOT_RECORDED
 from tspec.runtime.windows import At, CallPosition
+from tspec.values import Datum
 
 
 class CallPlaces:
@@ -66,13 +66,13 @@ def microbatch_place(step: int, number: int, before: At | None) -> At:
     return (step, max(number, before[1] + 1))
 
 
-def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Any]:
+def _raw_fields(call: WatchedCall, pattern: Pattern) -> list[Datum]:
     return [arrived(call.fields.get(name, NOT_RECORDED)) for name in pattern.fields]
 
 
-def _hashable(value: Any) -> Hashable:
+def _hashable(value: Datum) -> Hashable:
     try:
         hash(value)
     except TypeError:
         return repr(value)
-    return value  # type: ignore[no-any-return]
+    return value

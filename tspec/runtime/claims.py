@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tspec.reasons import CUT_OFF
 from tspec.runtime.calls.call import CallRecord, Pattern, outermost
@@ -14,19 +13,20 @@ from tspec.runtime.instant import StateInstant
 from tspec.runtime.results import IDLE
 from tspec.runtime.values import ABSENT, NOT_RECORDED, missing_in
 from tspec.runtime.windows import RuleWindow
+from tspec.values import Datum
 
-Wanted = tuple[Pattern, Sequence[Any]]
+Wanted = tuple[Pattern, Sequence[Datum]]
 """A pattern, and the values that its fields are to have."""
 
 
-def contains(w: RuleWindow, pattern: Pattern, wanted: Sequence[Any]) -> Any:
+def contains(w: RuleWindow, pattern: Pattern, wanted: Sequence[Datum]) -> Datum:
     """Some matching call began in the window."""
     if w.begun(pattern, wanted):
         return True
     return CUT_OFF if w.cut else False
 
 
-def in_order(w: RuleWindow, *events: Wanted) -> Any:
+def in_order(w: RuleWindow, *events: Wanted) -> Datum:
     """Each call of a later event has one of the event before it that ended before it began."""
     w.broken_at = None
     calls = [w.begun(pattern, wanted) for pattern, wanted in events]
@@ -42,7 +42,7 @@ def in_order(w: RuleWindow, *events: Wanted) -> Any:
     return True if any(seconds for _, seconds in pairs) else IDLE
 
 
-def call_only_during(w: RuleWindow, call: Any, *events: Wanted) -> Any:
+def call_only_during(w: RuleWindow, call: Datum, *events: Wanted) -> Datum:
     """Some matching call encloses the call."""
     if w.cut:
         return CUT_OFF
@@ -57,9 +57,9 @@ def call_only_during(w: RuleWindow, call: Any, *events: Wanted) -> Any:
 def change_only_during(
     w: RuleWindow,
     readings: Sequence[StateInstant],
-    read: Callable[[StateInstant], Any],
+    read: Callable[[StateInstant], Datum],
     *events: Wanted,
-) -> Any:
+) -> Datum:
     """True if `read` gives the same digest at both ends of every interval in which no matching call
     runs.
     """
@@ -99,7 +99,7 @@ def _running(w: RuleWindow, events: Sequence[Wanted]) -> tuple[CallRecord, ...]:
     return outermost(sorted(found.values(), key=lambda one: one.begin))
 
 
-def _differ(before: Any, after: Any) -> Any:
+def _differ(before: Datum, after: Datum) -> Datum:
     """Absent at both: no change; absent at one: a change."""
     for value in (before, after):
         if isinstance(value, Missing) and value is not ABSENT:

@@ -19,9 +19,10 @@ from tspec.runtime.values import (
     conjunction,
     is_number,
 )
+from tspec.values import Datum
 
 
-def feature(tensor: Any, name: str) -> Any:
+def feature(tensor: Datum, name: str) -> Datum:
     """A feature of a tensor, or of a list of tensors as one tensor."""
     if tensor.__class__ is TensorSample:
         if name == "zeros":
@@ -41,7 +42,7 @@ def feature(tensor: Any, name: str) -> Any:
     return NOT_RECORDED
 
 
-def _as_one(tensors: Sequence[Any], name: str) -> Any:
+def _as_one(tensors: Sequence[Datum], name: str) -> Datum:
     if name == "finite":
         finite = [
             each.features.get(name, NOT_RECORDED)
@@ -57,7 +58,7 @@ def _as_one(tensors: Sequence[Any], name: str) -> Any:
     if name == "std" or "/" in name or "@" in name:
         return next((t for t in tensors if t.__class__ is Missing), NOT_RECORDED)
     values = _recorded(tensors, name)
-    if values.__class__ is Missing:
+    if isinstance(values, Missing):
         return values
     if name == "digest":
         return combine_digests(values)
@@ -66,9 +67,12 @@ def _as_one(tensors: Sequence[Any], name: str) -> Any:
     return fold_list(str(FEATURES[name].many), values)
 
 
-def _recorded(tensors: Sequence[Any], name: str) -> Any:
-    """A feature of each tensor as the source gave it, or why the first that is missing is. A model has hundreds."""
-    values = []
+def _recorded(tensors: Sequence[Datum], name: str) -> list[Any] | Missing:
+    """A feature of each tensor as the source gave it, or why the first that is missing is. A model has hundreds.
+
+    The feature decides the type of the values.
+    """
+    values: list[Any] = []
     for tensor in tensors:
         if tensor.__class__ is not TensorSample:
             return tensor if tensor.__class__ is Missing else NOT_RECORDED
@@ -87,20 +91,22 @@ def _norm(norms: Sequence[float]) -> float:
     return math.sqrt(total)
 
 
-def _zeros(tensors: Sequence[Any]) -> Any:
+def _zeros(tensors: Sequence[Datum]) -> Datum:
     zeros, numels = _recorded(tensors, "zeros"), _recorded(tensors, "numel")
-    for each in (zeros, numels):
-        if each.__class__ is Missing:
-            return each
+    if isinstance(zeros, Missing):
+        return zeros
+    if isinstance(numels, Missing):
+        return numels
     total = sum(numels)
     return ratio(as_float(sum(zeros)), as_float(total)) if total else 0.0
 
 
-def _mean(tensors: Sequence[Any]) -> Any:
+def _mean(tensors: Sequence[Datum]) -> Datum:
     sums, numels = _recorded(tensors, "sum"), _recorded(tensors, "numel")
-    for each in (sums, numels):
-        if each.__class__ is Missing:
-            return each
+    if isinstance(sums, Missing):
+        return sums
+    if isinstance(numels, Missing):
+        return numels
     if not tensors:
         return NO_HISTORY
     total = fold_list("sum", sums)
@@ -115,7 +121,7 @@ def combine_digests(digests: Sequence[int]) -> int:
     return mixed - (1 << 64) if mixed >= 1 << 63 else mixed
 
 
-def cast_feature(tensor: Any, dtype: Any, name: str) -> Any:
+def cast_feature(tensor: Datum, dtype: Datum, name: str) -> Datum:
     """A feature of a tensor as it would be in another dtype: only where the source gave it."""
     if tensor.__class__ is Missing:
         return tensor
@@ -126,7 +132,7 @@ def cast_feature(tensor: Any, dtype: Any, name: str) -> Any:
     return recorded(tensor, f"{name}@{str(dtype).removeprefix('torch.')}")
 
 
-def difference_feature(source: StateSource, left: Any, right: Any, name: str) -> Any:
+def difference_feature(source: StateSource, left: Datum, right: Datum, name: str) -> Datum:
     """A feature of the difference of two tensors, in a running job only."""
     for tensor in (left, right):
         if tensor.__class__ is Missing:
@@ -138,7 +144,7 @@ def difference_feature(source: StateSource, left: Any, right: Any, name: str) ->
     return of_difference(source, *elements, name)
 
 
-def _elements(tensor: Any) -> Any:
+def _elements(tensor: Datum) -> Datum:
     """The tensor itself, or the copy made at the instant of reading."""
     copy = recorded(tensor, "@copy")
     return recorded(tensor, "@itself") if copy is NOT_RECORDED else copy

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tspec.reasons import DIED, DIFFER, LACKS, NO_WINDOW, ONE_HOLDER, of_rank
 from tspec.runtime.edges import Location
+from tspec.runtime.members import Leaves, Pasts
 from tspec.runtime.results import InstanceResult, RuleRecord, Verdict, claimed, due
-from tspec.runtime.series.history import SubjectHistory
+from tspec.runtime.series.history import Index, SubjectHistory
 from tspec.runtime.windows import At
-from tspec.values import show
+from tspec.values import Datum, show
 
 Ranks = tuple[int, ...]
 Subjects = tuple[str | None, ...]
@@ -33,7 +34,7 @@ class SubjectChoice(NamedTuple):
     no_group: str = ""
     persistent: tuple[tuple[str, str], ...] = ()
     passing: bool = False
-    wanted: tuple[Any, ...] = ()
+    wanted: tuple[Datum, ...] = ()
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class PendingInstance:
     """The subjects that outlast a step, as kind and name."""
     passing: bool
     """A subject is known by its place only: a batch, a message, an element."""
-    leaves: tuple[Any, ...] | None
+    leaves: tuple[Datum, ...] | None
     """The values read; None where the condition is false in this context."""
     index: tuple[int, int, int]
     step: int
@@ -61,7 +62,7 @@ class PendingInstance:
     """The window's call, and those before it in the step that are windows too."""
     cut: bool = False
     no_group: str = ""
-    wanted: tuple[Any, ...] = ()
+    wanted: tuple[Datum, ...] = ()
     """The values that the window's filters require, for these subjects."""
     location: Location | None = None
     """The line that it points at; known on its own rank only."""
@@ -86,7 +87,7 @@ class PendingInstance:
         ]
 
 
-Shown = tuple[Sequence[Any], ...]
+Shown = tuple[Sequence[Datum], ...]
 """Values that findings show: of each member."""
 
 
@@ -96,7 +97,8 @@ class JointDecision:
 
     declared: RuleRecord
     decide: Callable[
-        [Sequence[Any], Sequence[Any], Sequence[Any], Sequence[int]], tuple[Any, Any, Shown]
+        [Leaves, Pasts, Sequence[Index | None], Sequence[int]],
+        tuple[Sequence[Datum], Sequence[Datum], Shown],
     ]
     """(leaves, pasts, indices, places in the group) of each member -> (`when` of each, `expect` of each,
 
@@ -113,7 +115,7 @@ class RuleHistory:
     """The histories of one rule's instances, on every rank of the group."""
 
     pasts: dict[tuple[int, Ranks, Subjects], SubjectHistory] = field(default_factory=dict)
-    ranks: dict[int, dict[int, Any]] = field(default_factory=dict)
+    ranks: dict[int, dict[int, Datum]] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     """The latest epoch of each rank."""
     groups: dict[int, Ranks] = field(default_factory=dict)
@@ -181,7 +183,7 @@ def decide_group(
     names = named(head.subjects, head.at)
 
     def result(
-        verdict: Any, reason: str = "", values: Mapping[str, str] | None = None
+        verdict: Verdict, reason: str = "", values: Mapping[str, str] | None = None
     ) -> InstanceResult:
         at = have[min(have)].location if verdict == "violated" else None
         return InstanceResult(
@@ -303,11 +305,11 @@ def split_idle(
     return alike, rest
 
 
-def _due(declared: RuleRecord, entry: PendingInstance, when: Any) -> tuple[Verdict, str]:
+def _due(declared: RuleRecord, entry: PendingInstance, when: Datum) -> tuple[Verdict, str]:
     return due(declared, entry.cut, False if entry.leaves is None else when)
 
 
-def _all(found: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
+def _all(found: Sequence[tuple[Verdict, str]]) -> tuple[Verdict, str]:
     """The joint verdict: violated if any member is; else unknown if any is; idle if all are; else holds."""
     for verdict in ("violated", "unknown", "holds"):
         for each in found:
@@ -340,7 +342,7 @@ class RankView:
     reached: tuple[int, int]
     """The latest step and epoch of a record."""
     finished: bool
-    windows: Mapping[int, Sequence[tuple[int, tuple[Any, ...]]]]
+    windows: Mapping[int, Sequence[tuple[int, tuple[Datum, ...]]]]
     """Rule -> (step, fields) of the calls that are its windows."""
     places: Mapping[int, Sequence[At]]
     """Rule -> the places of the spans that are its windows."""

@@ -6,7 +6,7 @@ import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from tspec.builtin.features import FEATURES
 from tspec.runtime.edges import Missing, StateSource
@@ -17,13 +17,13 @@ from tspec.values import Datum
 if TYPE_CHECKING:
     import torch
 
-Features = Mapping[str, Any]
+Features = Mapping[str, Datum]
 CAST = ("bfloat16", "float16", "float32")
 """Dtypes to which `cast` is evaluated."""
 
 
 def read_features(
-    source: StateSource, tensors: Sequence[Any], names: Sequence[str]
+    source: StateSource, tensors: Sequence[Datum], names: Sequence[str]
 ) -> Sequence[Features]:
     """The features of many tensors. Those that the source computes are read in one call.
 
@@ -48,7 +48,7 @@ def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def read_samples(
-    source: StateSource, tensors: Sequence[Any], names: Sequence[str]
+    source: StateSource, tensors: Sequence[Datum], names: Sequence[str]
 ) -> Iterator[TensorSample]:
     """The same as samples, one for each tensor, in order."""
     rows = read_features(source, tensors, names) if names and tensors else [{} for _ in tensors]
@@ -82,7 +82,7 @@ def _seen_in(value: Datum) -> Iterator[TensorSample]:
             yield from _seen_in(item)
 
 
-def is_live(tensor: Any) -> bool:
+def is_live(tensor: Datum) -> TypeGuard[torch.Tensor]:
     """Elements of the tensor can be read: of a running job, neither nested nor wrapped by `vmap` or `grad`.
 
     The memory of a tensor may have been given back, as FSDP does between uses: reading it would end the process.
@@ -98,11 +98,11 @@ def is_live(tensor: Any) -> bool:
     return has_storage and (not tensor.numel() or tensor.untyped_storage().nbytes() > 0)
 
 
-def _special(source: StateSource, tensor: Any, names: Sequence[str]) -> dict[str, Any]:
+def _special(source: StateSource, tensor: Datum, names: Sequence[str]) -> dict[str, Datum]:
     if not is_live(tensor):
         missing = tensor if isinstance(tensor, Missing) else Missing.NOT_RECORDED
         return dict.fromkeys(names, missing)
-    found: dict[str, Any] = {}
+    found: dict[str, Datum] = {}
     for name in names:
         feature, slash, cut = name.partition("/")
         if slash:
@@ -118,17 +118,17 @@ def _special(source: StateSource, tensor: Any, names: Sequence[str]) -> dict[str
     return found
 
 
-def _cast(source: StateSource, tensor: torch.Tensor, feature: str) -> dict[str, Any]:
+def _cast(source: StateSource, tensor: torch.Tensor, feature: str) -> dict[str, Datum]:
     import torch
 
-    found: dict[str, Any] = {}
+    found: dict[str, Datum] = {}
     for dtype in CAST:
         [row] = source.features([tensor.detach().to(getattr(torch, dtype))], (feature, "numel"))
         found.update({f"{name}@{dtype}": value for name, value in row.items()})
     return found
 
 
-def of_difference(source: StateSource, left: Any, right: Any, feature: str) -> Any:
+def of_difference(source: StateSource, left: Datum, right: Datum, feature: str) -> Datum:
     """A feature of the difference of two live tensors of one shape. Distributed tensors must have
     the same placements.
     """
@@ -146,11 +146,11 @@ def of_difference(source: StateSource, left: Any, right: Any, feature: str) -> A
     return row[feature]
 
 
-def _placements(tensor: Any) -> Any:
+def _placements(tensor: Datum) -> Datum:
     return getattr(tensor, "placements", None)
 
 
-def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Any:
+def cut_feature(tensor: torch.Tensor, feature: str, cut: str) -> Datum:
     """A feature of each row (all but the first dimension together), of each column, or along a dimension."""
     if not _holds_elements(tensor) or tensor.dim() == 0:
         return Missing.NOT_RECORDED

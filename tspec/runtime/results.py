@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from tspec.due import ActionRecord
 from tspec.reasons import CUT_OFF
 from tspec.runtime.edges import Context, Location, Missing
 from tspec.runtime.windows import At, RuleWindow
+from tspec.values import Datum
 
 Verdict = Literal["holds", "violated", "idle", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
@@ -100,7 +101,7 @@ def location_of(declared: RuleRecord, w: RuleWindow) -> Location | None:
     return w.location
 
 
-def due(declared: RuleRecord, cut: bool, when: Any) -> tuple[Verdict, str]:
+def due(declared: RuleRecord, cut: bool, when: Datum) -> tuple[Verdict, str]:
     """The verdict before the claim is evaluated: due (`holds`), idle or unknown, from the condition
     and the end of the window.
     """
@@ -116,13 +117,13 @@ def due(declared: RuleRecord, cut: bool, when: Any) -> tuple[Verdict, str]:
     return "holds", ""
 
 
-def verdict_of(declared: RuleRecord, cut: bool, when: Any, expect: Any) -> tuple[Verdict, str]:
+def verdict_of(declared: RuleRecord, cut: bool, when: Datum, expect: Datum) -> tuple[Verdict, str]:
     """The verdict from one rank's values, with the reason if it is unknown."""
     verdict, reason = due(declared, cut, when)
     return claimed(expect) if verdict == "holds" else (verdict, reason)
 
 
-def claimed(expect: Any) -> tuple[Verdict, str]:
+def claimed(expect: Datum) -> tuple[Verdict, str]:
     """The verdict for a claim's value."""
     if expect is True:
         return "holds", ""
@@ -133,7 +134,7 @@ def claimed(expect: Any) -> tuple[Verdict, str]:
     return "unknown", reason_of(expect)
 
 
-def reason_of(value: Any) -> str:
+def reason_of(value: Datum) -> str:
     """The reason for an unknown verdict, as text."""
     if isinstance(value, Missing):
         return value.value

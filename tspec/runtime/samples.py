@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tspec.runtime.edges import StateSource
 from tspec.runtime.instant import PASSING, StateInstant, Want
+from tspec.values import Datum
 
 Birth = tuple[str, str, int, int]
 """Kind and name of a subject, and the step and epoch in which it was first seen."""
@@ -21,8 +21,8 @@ class SampleStore:
     def __init__(self, passing: tuple[Want, ...], firsts: tuple[Want, ...]) -> None:
         self.passing = passing
         self.firsts = firsts
-        self.first_values: dict[tuple[str, str], dict[str, Any]] = {}
-        self.kept: dict[tuple[str, str], dict[str, Any]] = {}
+        self.first_values: dict[tuple[str, str], dict[str, Datum]] = {}
+        self.kept: dict[tuple[str, str], dict[str, Datum]] = {}
         self.births: dict[str, dict[str, int]] = {}
 
     def look(self, now: StateInstant) -> None:
@@ -77,11 +77,11 @@ class SampleStore:
         """The sequence number at which each passing subject was created, by name."""
         return self.births.get(kind, {})
 
-    def column(self, kind: str, name: str) -> Mapping[str, Any] | None:
+    def column(self, kind: str, name: str) -> Mapping[str, Datum] | None:
         """The column of a passing kind as it was then; None for other kinds."""
         return self.kept.get((kind, name), {}) if kind in PASSING else None
 
-    def first(self, kind: str, name: str) -> Mapping[str, Any]:
+    def first(self, kind: str, name: str) -> Mapping[str, Datum]:
         """A field as it was when each subject was first seen."""
         return self.first_values.get((kind, name), {})
 

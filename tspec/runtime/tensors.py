@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tspec.runtime.edges import Missing, Ref
+from tspec.values import Datum
 
+K = TypeVar("K")
+Raw = Any
+"""A field's value in a job: tensors, or torch's own containers of these, are where a `Datum` has samples."""
 PLAIN = (bool, int, float, str, Missing, Ref)
 
 
@@ -16,7 +20,7 @@ class TensorSample:
 
     __slots__ = ("features",)
 
-    def __init__(self, features: Mapping[str, Any]) -> None:
+    def __init__(self, features: Mapping[str, Datum]) -> None:
         self.features = features
 
 
@@ -32,7 +36,7 @@ def _form(kind: type) -> Literal["value", "list", "map", "handle"]:
     return "map" if issubclass(kind, dict) else "handle"
 
 
-def handles(values: Iterable[Any]) -> list[Any]:
+def handles(values: Iterable[Raw]) -> list[Raw]:
     """Every tensor handle in some values of fields, in order."""
     found = []
     for value in values:
@@ -46,7 +50,7 @@ def handles(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def replaced(value: Any, samples: Iterator[TensorSample]) -> Any:
+def replaced(value: Raw, samples: Iterator[TensorSample]) -> Datum:
     """A field's value with the next sample in place of each handle, in the order of `handles`."""
     form = _form(value.__class__)
     if form == "value":
@@ -58,7 +62,7 @@ def replaced(value: Any, samples: Iterator[TensorSample]) -> Any:
     return column_of(value, samples)
 
 
-def column_of(raw: Mapping[Any, Any], samples: Iterator[TensorSample]) -> dict[Any, Any]:
+def column_of(raw: Mapping[K, Raw], samples: Iterator[TensorSample]) -> dict[K, Datum]:
     """The same for a column of values.
 
     Columns hold thousands of values, and most of these are plain values or one tensor.
@@ -73,7 +77,7 @@ def column_of(raw: Mapping[Any, Any], samples: Iterator[TensorSample]) -> dict[A
     return found
 
 
-def recorded(tensor: Any, name: str) -> Any:
+def recorded(tensor: Datum, name: str) -> Datum:
     """A feature as the source gave it (`zeros` as a count)."""
     if tensor.__class__ is TensorSample:
         return tensor.features.get(name, Missing.NOT_RECORDED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from tspec.values import Datum
 
@@ -35,7 +35,7 @@ class NumberInTransfer:
         return self._read()
 
 
-def arrived(value: Any) -> Any:
+def arrived(value: Datum) -> Datum:
     """A value. A number in transfer is waited for."""
     return value.read() if value.__class__ is NumberInTransfer else value
 

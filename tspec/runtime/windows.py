@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tspec.reasons import no_group
 from tspec.runtime.calls.call import CallRecord, Pattern, outermost
@@ -14,6 +13,7 @@ from tspec.runtime.cut_off import CutOffInstant
 from tspec.runtime.edges import Location, Missing, Ref
 from tspec.runtime.instant import PASSING, StateInstant
 from tspec.runtime.values import NOT_RECORDED
+from tspec.values import Datum
 
 At = tuple[int, int]
 
@@ -24,7 +24,7 @@ class CallPosition:
     step.
     """
 
-    key: tuple[Any, ...]
+    key: tuple[Datum, ...]
     nested: bool
     at: At
     earlier: Sequence[int] = ()
@@ -126,16 +126,16 @@ class RuleWindow:
         self.last = last
         self.born = born
 
-    def elements(self, collection: Any) -> list[tuple[Any, str]]:
+    def elements(self, collection: Datum) -> list[tuple[Datum, str]]:
         """The elements of a `for` clause's collection with their names as subjects; none if it is missing."""
         return [(element, name) for name, element in self._named(collection).items()]
 
-    def names(self, collection: Any) -> tuple[str, ...]:
+    def names(self, collection: Datum) -> tuple[str, ...]:
         """The names of the elements of a `for` clause's collection."""
         return tuple(self._named(collection))
 
-    def _named(self, collection: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _named(self, collection: Datum) -> dict[str, Datum]:
+        found: dict[str, Datum] = {}
         for place, element in enumerate(self.now.ordered(collection)):
             if element.__class__ is Missing:
                 continue
@@ -170,7 +170,7 @@ class RuleWindow:
             return (found.name,)
         return ()
 
-    def group(self, clauses: Sequence[Any], names: str) -> tuple[tuple[int, ...], str]:
+    def group(self, clauses: Sequence[Datum], names: str) -> tuple[tuple[int, ...], str]:
         """This rank's group over axes (names) and lists of ranks. If there is none, it is this rank
         alone, with the reason.
         """
@@ -212,13 +212,13 @@ class RuleWindow:
             return f"#{there.index(subject.name)}" if subject.name in there else subject.name
         return subject.name
 
-    def refs(self, kind: str, instant: StateInstant) -> Any:
+    def refs(self, kind: str, instant: StateInstant) -> Datum:
         """All subjects of a kind at an instant of this window, as values."""
         if kind in PASSING and instant.__class__ is not CutOffInstant:
             return tuple(Ref(kind, name) for name in instant.born_between(kind, *self.born))
         return instant.refs(kind)
 
-    def place(self, pattern: Pattern, wanted: Sequence[Any]) -> At | None:
+    def place(self, pattern: Pattern, wanted: Sequence[Datum]) -> At | None:
         """(step, place in it) of the window's call among the matching ones; None if it is no window."""
         call = self.call
         assert call is not None
@@ -239,16 +239,16 @@ class RuleWindow:
         ]
         return (call.step, len(self.earlier))
 
-    def _alike(self, pattern: Pattern, found: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    def _alike(self, pattern: Pattern, found: Sequence[Datum], wanted: Sequence[Datum]) -> bool:
         return all(map(self.now.matches, pattern.fields, found, wanted))
 
-    def is_window(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+    def is_window(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Datum]) -> bool:
         """True if a call matches, as far as known here, and no enclosing call does."""
         return self.is_one(call, pattern, wanted) and not any(
             self.is_one(outer, pattern, wanted) for outer in self.log.enclosing(call)
         )
 
-    def is_one(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Any]) -> bool:
+    def is_one(self, call: CallRecord, pattern: Pattern, wanted: Sequence[Datum]) -> bool:
         """True if a call, as far as known, belongs to the pattern's events and its fields equal the
         values.
         """
@@ -256,7 +256,7 @@ class RuleWindow:
             pattern, [call.get(name) for name in pattern.fields], wanted
         )
 
-    def calls(self, pattern: Pattern, wanted: Sequence[Any], instant: StateInstant) -> Any:
+    def calls(self, pattern: Pattern, wanted: Sequence[Datum], instant: StateInstant) -> Datum:
         """The outermost matching calls that began in it; none at its start."""
         if instant.__class__ is CutOffInstant:
             return NOT_RECORDED
@@ -264,14 +264,14 @@ class RuleWindow:
             return ()
         return self._outermost(pattern, wanted, self.last)
 
-    def begun(self, pattern: Pattern, wanted: Sequence[Any]) -> tuple[CallRecord, ...]:
+    def begun(self, pattern: Pattern, wanted: Sequence[Datum]) -> tuple[CallRecord, ...]:
         """The outermost matching calls that began in it, also if it was cut off."""
         if any(value.__class__ is Missing for value in wanted):
             return ()
         return self._outermost(pattern, wanted, self.now.seq if self.cut else self.last)
 
     def _outermost(
-        self, pattern: Pattern, wanted: Sequence[Any], last: int
+        self, pattern: Pattern, wanted: Sequence[Datum], last: int
     ) -> tuple[CallRecord, ...]:
         found = self.began(pattern.events, last)
         if not wanted:
@@ -293,7 +293,7 @@ class RuleWindow:
             found = known[events, last] = self.log.between(self.first, last, events)
         return found
 
-    def latest(self, pattern: Pattern, wanted: Sequence[Any], instant: StateInstant) -> Any:
+    def latest(self, pattern: Pattern, wanted: Sequence[Datum], instant: StateInstant) -> Datum:
         """The last matching call that ended in it; unknown at its start."""
         if instant is not self.now or instant.__class__ is CutOffInstant:
             return NOT_RECORDED

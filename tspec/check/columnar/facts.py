@@ -9,16 +9,19 @@ this instant" is `g <= hi`, "before it" is `g < lo`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tspec.check.columnar.fields import FieldIndex, Key
 from tspec.check.columnar.sql import MACROS
 from tspec.resolve.program.rules import Window
 from tspec.trace.endings import EndsEarly, of_tables, of_trace
 from tspec.trace.model import Trace, world_of_groups
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RANK = 2**40
 """Places that each rank has."""
@@ -76,7 +79,7 @@ _TABLES = (
 class LoadedTrace:
     """A trace in memory: all rows of all ranks as one Arrow table, with `rank` and `g`, and an index."""
 
-    rows: Any
+    rows: pa.Table
     fields: FieldIndex
     world: int
     ends_early: tuple[EndsEarly, ...] = ()
@@ -100,7 +103,7 @@ class Facts:
         self.world = recording.world
         self.con = duckdb.connect()
         self.names = itertools.count()
-        self.cache: dict[Any, Any] = {}
+        self.cache: dict[Hashable, Any] = {}
         """Tables made for one rule and used again by the next, by their content."""
         self._fields = recording.fields
         self.types = self._fields.types
@@ -141,7 +144,7 @@ class Facts:
             self.cache[asked] = name
         return str(self.cache[asked])
 
-    def _load(self, rows: Any, threads: int) -> None:
+    def _load(self, rows: pa.Table, threads: int) -> None:
         con = self.con
         con.execute("SET preserve_insertion_order = false")
         con.execute("SET enable_progress_bar = false")
@@ -165,7 +168,7 @@ class Facts:
             con.execute(f"CREATE TEMP TABLE {table}")
 
 
-def _together(streams: Sequence[tuple[int, Any]]) -> Any:
+def _together(streams: Sequence[tuple[int, pa.Table]]) -> pa.Table:
     """All streams as one Arrow table, with `rank` and `g`."""
     import pyarrow as pa
     import pyarrow.compute as pc

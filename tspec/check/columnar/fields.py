@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tspec.builtin.features import FEATURES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Key: TypeAlias = tuple[str, str, str]
 """Tag, kind or event, and field."""
@@ -19,7 +22,7 @@ KEPT = (
 class FieldIndex:
     """An index of an Arrow table of `tspec.trace.columns`, with `rank` and `g`."""
 
-    def __init__(self, rows: Any) -> None:
+    def __init__(self, rows: pa.Table) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -41,7 +44,7 @@ class FieldIndex:
         """The types of a field's values, and whether they are a list's items."""
         self._ranges: Mapping[Key, tuple[int, int]] = self._read(found, names)
 
-    def _read(self, found: Any, names: list[list[str]]) -> dict[Key, tuple[int, int]]:
+    def _read(self, found: pa.Table, names: list[list[str]]) -> dict[Key, tuple[int, int]]:
         grouped = found.group_by(found.column_names).aggregate([([], "count_all")]).to_pylist()
         ranges: dict[Key, tuple[int, int]] = {}
         types: dict[Key, set[tuple[str, bool]]] = {}
@@ -57,7 +60,7 @@ class FieldIndex:
         self.types.update({key: frozenset(kinds) for key, kinds in types.items()})
         return ranges
 
-    def rows(self, key: Key) -> Any:
+    def rows(self, key: Key) -> pa.Table:
         """The rows of one field, in no order, as an Arrow table."""
         start, stop = self._ranges.get(key, (0, 0))
         return self._rows.take(self._order.slice(start, stop - start))

@@ -9,9 +9,9 @@ recording cuts it off), `l_at` the end or the last record. `_step`, `_epoch`, `_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.relation import Relation
@@ -80,7 +80,7 @@ class QueryScope:
     outer: QueryScope | None = None
     history: HistoryColumns | None = None
     group: GroupColumns | None = None
-    memo: dict[Any, Cell] = field(default_factory=dict)
+    memo: dict[Hashable, Cell] = field(default_factory=dict)
 
     @property
     def instant(self) -> bool:

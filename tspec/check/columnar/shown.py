@@ -20,7 +20,7 @@ from tspec.check.columnar.shapes import (
 from tspec.plan.shown import ShownValue
 from tspec.trace.model import Location, Missing, Ref, Tensor
 from tspec.trace.values import decode, decode_location
-from tspec.values import show
+from tspec.values import Datum, show
 
 MOST = 1000
 """The number of violated instances of a rule whose values are read; a finding shows the first."""
@@ -32,7 +32,7 @@ _MISSING = {
 }
 
 
-def shown(decisions: InstanceTable, facts: Facts) -> Mapping[Any, Mapping[str, str]]:
+def shown(decisions: InstanceTable, facts: Facts) -> Mapping[int, Mapping[str, str]]:
     """For the first violated instances of a rule, by their `row`: read -> value."""
     if not decisions.shown:
         return {}
@@ -44,7 +44,7 @@ def shown(decisions: InstanceTable, facts: Facts) -> Mapping[Any, Mapping[str, s
               ORDER BY step, at0, at1 LIMIT {MOST}) ORDER BY rank"""
     )
     names = _ShownNames(facts)
-    members: dict[Any, list[tuple[int, list[str]]]] = {}
+    members: dict[int, list[tuple[int, list[str]]]] = {}
     for row, rank, *values in rows:
         texts = [
             names.text(values[2 * n], values[2 * n + 1], cell.shape)
@@ -55,7 +55,7 @@ def shown(decisions: InstanceTable, facts: Facts) -> Mapping[Any, Mapping[str, s
     return {row: _of_instance(reads, each) for row, each in members.items()}
 
 
-def locations(decisions: InstanceTable, facts: Facts) -> Mapping[Any, Location]:
+def locations(decisions: InstanceTable, facts: Facts) -> Mapping[int, Location]:
     """For the first violated instances of a rule, by their `row`: the line that it points at."""
     lines = facts.table("SELECT g, location FROM raw WHERE place = 0 AND location IS NOT NULL")
     rows = facts.ask(
@@ -92,7 +92,7 @@ class _ShownNames:
     def text(self, value: Any, why: int | None, shape: Shape) -> str:
         return show(self._datum(value, why, shape))
 
-    def _datum(self, value: Any, why: int | None, shape: Shape) -> Any:
+    def _datum(self, value: Any, why: int | None, shape: Shape) -> Datum:
         if why is not None:
             return _MISSING[why]
         if isinstance(shape, ListShape):

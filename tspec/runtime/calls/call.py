@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple, Never
 
 from tspec.runtime.edges import (
     Context,
@@ -20,6 +20,7 @@ from tspec.runtime.reading import read_samples
 from tspec.runtime.tensors import PLAIN, TensorSample, handles, replaced
 from tspec.runtime.transfers import NumberInTransfer, arrived
 from tspec.runtime.values import NOT_RECORDED
+from tspec.values import Datum
 
 _SETTLED = Context()
 """The context of calls that are kept beyond their step: one for all, since nothing reads it."""
@@ -56,12 +57,12 @@ class DeferredField:
 
     __slots__ = ("features", "source", "value")
 
-    def __init__(self, value: Any, features: tuple[str, ...], source: StateSource) -> None:
+    def __init__(self, value: Datum, features: tuple[str, ...], source: StateSource) -> None:
         self.value = value
         self.features = features
         self.source = source
 
-    def read(self) -> Any:
+    def read(self) -> Datum:
         """The field with the features of its tensors."""
         return _with_features(self.value, self.features, self.source)
 
@@ -70,11 +71,11 @@ class DeferredField:
 class SettledFields:
     """What is kept of a call beyond its step. Calls that are alike share it."""
 
-    values: dict[str, Any]
+    values: dict[str, Datum]
     location: Location | None
 
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Mapping[str, Never] = MappingProxyType({})
 _READ_LATER = (DeferredField, NumberInTransfer)
 """Classes of values that are read when a rule asks for them."""
 _AS_GIVEN: frozenset[type] = frozenset((UnresolvedRef, NumberInTransfer))
@@ -116,8 +117,8 @@ class CallRecord:
         self.kept = kept
         self.unread = False
         """No rule looks it up in its step: features of its result are read only for the rules whose window it is."""
-        self.raw: Mapping[str, Any] = call.fields.copy() if kept else _NOTHING
-        self.given: dict[str, Any] = {}
+        self.raw: Mapping[str, Datum] = call.fields.copy() if kept else _NOTHING
+        self.given: dict[str, Datum] = {}
         self.values = self.given
         """The known values: those of the arguments until the call returns."""
         for name, (features, _) in kept.items():
@@ -158,7 +159,7 @@ class CallRecord:
             if value.__class__ is DeferredField:
                 self.values[name] = NOT_RECORDED
 
-    def recorded(self, names: Iterable[str]) -> dict[str, Any]:
+    def recorded(self, names: Iterable[str]) -> dict[str, Datum]:
         """The values of some fields, where they are known."""
         found = {name: arrived(self.values.get(name, NOT_RECORDED)) for name in names}
         return {name: value for name, value in found.items() if value is not NOT_RECORDED}
@@ -181,7 +182,7 @@ class CallRecord:
         record.given = record.values = fields.values
         return record
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> Datum:
         """A field: not recorded where it is not known yet."""
         value = self.values.get(name, NOT_RECORDED)
         if isinstance(value, _READ_LATER):
@@ -190,7 +191,7 @@ class CallRecord:
             value = _named(value, self.values, name)
         return value
 
-    def given_field(self, name: str) -> Any:
+    def given_field(self, name: str) -> Datum:
         """A field as it was when the call began."""
         value = self.given.get(name, NOT_RECORDED)
         if value.__class__ is NumberInTransfer:
@@ -205,7 +206,7 @@ _NESTED = frozenset(
 )
 
 
-def _named(value: UnresolvedRef, values: dict[str, Any], name: str) -> Any:
+def _named(value: UnresolvedRef, values: dict[str, Datum], name: str) -> Datum:
     """The subject, kept as soon as it is known."""
     found = value.named()
     if found.__class__ is not Missing:
@@ -213,7 +214,7 @@ def _named(value: UnresolvedRef, values: dict[str, Any], name: str) -> Any:
     return found
 
 
-def _taken(value: Any, features: tuple[str, ...], source: StateSource, deferred: bool) -> Any:
+def _taken(value: Datum, features: tuple[str, ...], source: StateSource, deferred: bool) -> Datum:
     if isinstance(value, PLAIN) or value.__class__ in _AS_GIVEN:
         return value
     return (
@@ -223,14 +224,14 @@ def _taken(value: Any, features: tuple[str, ...], source: StateSource, deferred:
     )
 
 
-def _with_features(value: Any, features: tuple[str, ...], source: StateSource) -> Any:
+def _with_features(value: Datum, features: tuple[str, ...], source: StateSource) -> Datum:
     found = [value] if value.__class__ not in _NESTED else handles((value,))
     if not found:
         return value
     return replaced(value, read_samples(source, found, features))
 
 
-def own(call: Any, name: str) -> Any:
+def own(call: Datum, name: str) -> Datum:
     """A field of the window's own call, which does not move."""
     return call.get(name) if call.__class__ is CallRecord else NOT_RECORDED
 

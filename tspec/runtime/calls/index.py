@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tspec.runtime.calls.call import CallRecord, Pattern, outermost
 from tspec.runtime.edges import Ref
+from tspec.values import Datum
 
 
 class CallIndex:
@@ -17,7 +17,7 @@ class CallIndex:
     __slots__ = ("_by_subject", "_calls", "_field", "_found", "_others")
 
     def __init__(
-        self, calls: Sequence[CallRecord], pattern: Pattern, wanted: Sequence[Any]
+        self, calls: Sequence[CallRecord], pattern: Pattern, wanted: Sequence[Datum]
     ) -> None:
         """`wanted` are values of the pattern's fields.
 
@@ -27,10 +27,10 @@ class CallIndex:
         self._field = next(
             (place for place, each in enumerate(wanted) if each.__class__ is Ref), -1
         )
-        self._by_subject: dict[Any, list[int]] = {}
+        self._by_subject: dict[Datum, list[int]] = {}
         self._others: list[int] = []
         """Calls whose field is not known yet, or is no subject."""
-        self._found: dict[tuple[Any, ...], tuple[CallRecord, ...]] = {}
+        self._found: dict[tuple[Datum, ...], tuple[CallRecord, ...]] = {}
         if self._field >= 0:
             name = pattern.fields[self._field]
             for place, call in enumerate(calls):
@@ -39,7 +39,7 @@ class CallIndex:
                 (self._by_subject.setdefault(value, []) if is_known else self._others).append(place)
 
     def outermost(
-        self, wanted: Sequence[Any], is_one: Callable[[CallRecord], bool]
+        self, wanted: Sequence[Datum], is_one: Callable[[CallRecord], bool]
     ) -> tuple[CallRecord, ...]:
         """The matching calls that no other matching call encloses."""
         if self._field < 0 or wanted[self._field].__class__ is not Ref:

@@ -6,10 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
-from typing import Any
 
 from tspec.runtime.calls.call import CallRecord, ancestors
 from tspec.runtime.calls.settled import SettledCalls
+from tspec.values import Datum
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class _EventCalls:
         """Calls of earlier steps. They began before all others."""
         self.calls: list[CallRecord] = []
         self.begins: list[int] = []
-        self.known: set[Any] = set()
+        self.known: set[Datum] = set()
         """Values of the filters that a settled call has had since the youngest window before it opened."""
         self.opened: list[int] = []
         """The instants at which windows opened that look up unsettled calls. Between two calls, one
@@ -84,7 +84,7 @@ class _EventCalls:
         self.begins = [one.begin for one in calls]
 
 
-def _key(value: Any) -> Any:
+def _key(value: Datum) -> Datum:
     try:
         hash(value)
     except TypeError:

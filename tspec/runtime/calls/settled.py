@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Hashable, Iterator
-from typing import Any
 
 from tspec.runtime.calls.call import CallRecord, SettledFields
 from tspec.runtime.edges import Missing, Ref
+from tspec.values import Datum
 
 
 class SettledCalls:
@@ -33,7 +33,7 @@ class SettledCalls:
     def __len__(self) -> int:
         return len(self._begins)
 
-    def add(self, call: CallRecord, end: int, values: dict[str, Any]) -> None:
+    def add(self, call: CallRecord, end: int, values: dict[str, Datum]) -> None:
         """A call that returned is settled, with these fields. It began after those before it."""
         self._begins.append(call.begin)
         self._ends.append(end)

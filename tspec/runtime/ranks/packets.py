@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tspec.runtime.joint import (
     AbsentMembers,
@@ -17,6 +17,7 @@ from tspec.runtime.joint import (
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import Birth
 from tspec.runtime.windows import At
+from tspec.values import Datum
 
 if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule
@@ -35,7 +36,7 @@ class Packet:
     entries: list[PendingInstance]
     born: list[Birth]
     """Persistent subjects that are new on this rank."""
-    windows: Mapping[int, Sequence[tuple[int, tuple[Any, ...]]]]
+    windows: Mapping[int, Sequence[tuple[int, tuple[Datum, ...]]]]
     places: Mapping[int, Sequence[At]]
     groups: Mapping[int, Mapping[tuple[int, int], tuple[int, ...]]]
     off: list[int]
@@ -62,7 +63,7 @@ class _RankState:
     joined: bool = False
     gone: bool = False
     """The rank sends no more packets, though its run has not ended."""
-    windows: dict[int, list[tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
+    windows: dict[int, list[tuple[int, tuple[Datum, ...]]]] = field(default_factory=dict)
     places: dict[int, list[At]] = field(default_factory=dict)
     off: set[int] = field(default_factory=set)
     running: Mapping[int, int] = field(default_factory=dict)
@@ -161,7 +162,7 @@ class GatheredPackets:
     def complete(self) -> Iterator[tuple[int, list[PendingInstance]]]:
         """Take out the pending instances that every rank of their group has sent."""
         for number in sorted(self.waiting):
-            by_key: dict[tuple[Any, ...], list[PendingInstance]] = {}
+            by_key: dict[tuple[Datum, ...], list[PendingInstance]] = {}
             for entry in self.waiting[number]:
                 by_key.setdefault((entry.group, entry.at, entry.subjects), []).append(entry)
             whole = [
