@@ -9,6 +9,7 @@ import torch
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.cuda.transfer import in_transfer
+from tspec.values import Datum
 
 
 class AmbientValues:
@@ -30,14 +31,14 @@ class AmbientValues:
         """`backward` is about to be called on this tensor. Its number is read when it is asked for."""
         self._loss = loss.detach()
 
-    def value(self, name: str) -> Any:
+    def value(self, name: str) -> Datum:
         """The value now; not recorded if the name means nothing here."""
         if name in self.annotated:
             return self.annotated[name]
         read = self._readers.get(name)
         return Missing.NOT_RECORDED if read is None else read()
 
-    def _number(self) -> Any:
+    def _number(self) -> Datum:
         if self._loss is not None:
             loss, self._loss = self._loss, None
             held = loss.numel() and not loss.is_meta

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tspec.runtime.live.convert import keys_of_tensors
+from tspec.values import Datum
 
 _BUILTIN_PARAMETERS = {
     "matmul": ("input", "other"),
@@ -90,7 +91,7 @@ class CallSignature:
             return args[0]
         return self._defaults[name]
 
-    def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Datum]:
         """Name and value of all arguments that are numbers, strings or booleans."""
         bound = dict(self._defaults)
         # Positions are in the order of the parameters. The rest is named, left out or `*args`.

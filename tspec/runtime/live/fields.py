@@ -16,6 +16,7 @@ from tspec.runtime.live.convert import NUMBERS, Namer, converter, only_element, 
 from tspec.runtime.live.cuda.transfer import in_transfer
 from tspec.runtime.live.evaluate import NameReader, NothingThereError, compiled
 from tspec.runtime.live.watch import EventSpec, FieldSpec, TypeTree
+from tspec.values import Datum
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "tensors": ("outputs",),
@@ -62,7 +63,7 @@ class FieldReader:
 
     def before(
         self, args: Arguments, kwargs: Keywords, namer: Namer, faults: FaultReporter
-    ) -> dict[str, Any]:
+    ) -> dict[str, Datum]:
         """Fields that the arguments give."""
         if not self._before:
             return {}
@@ -70,7 +71,7 @@ class FieldReader:
 
     def after(
         self, args: Arguments, kwargs: Keywords, result: Any, namer: Namer, faults: FaultReporter
-    ) -> dict[str, Any]:
+    ) -> dict[str, Datum]:
         """The fields that need the result of the call."""
         if not self._after:
             return {}
@@ -83,7 +84,9 @@ class FieldReader:
         except KeyError:
             return None
 
-    def of(self, values: Mapping[str, Any], namer: Namer, faults: FaultReporter) -> dict[str, Any]:
+    def of(
+        self, values: Mapping[str, Any], namer: Namer, faults: FaultReporter
+    ) -> dict[str, Datum]:
         """All fields, from values that a mechanism has at hand instead of arguments."""
         found = {}
         for each in (*self._before, *self._after):
@@ -96,7 +99,7 @@ class FieldReader:
 
     def _read(
         self, fields: list[_FieldAccess], call: _Call, namer: Namer, faults: FaultReporter
-    ) -> dict[str, Any]:
+    ) -> dict[str, Datum]:
         found = {}
         for each in fields:
             try:
@@ -146,7 +149,7 @@ class _FieldAccess:
         self._slow = self._reading(field, lambda name: self._named(name, _names_group(field)))
         self.get: Callable[[_Call, Namer], Any] = self._quick(field) or self._slow
 
-    def value(self, read: Any, namer: Namer) -> Any:
+    def value(self, read: Any, namer: Namer) -> Datum:
         """The value of the field's type. A number that a GPU holds is in transfer."""
         if self._is_number and isinstance(read, torch.Tensor) and read.is_cuda:
             one = only_element(read)
@@ -154,7 +157,7 @@ class _FieldAccess:
                 return in_transfer(one, lambda held: self.convert(held, namer))
         return self.convert(read, namer)
 
-    def from_values(self, values: Mapping[str, Any], namer: Namer) -> Any:
+    def from_values(self, values: Mapping[str, Any], namer: Namer) -> Datum:
         """The field's value, from the values of names."""
         return self._from_values(values, namer)
 
@@ -174,7 +177,7 @@ class _FieldAccess:
             return partial(self._argument, name)
         return None
 
-    def _argument(self, name: str, call: _Call, namer: Namer) -> Any:
+    def _argument(self, name: str, call: _Call, namer: Namer) -> Datum:
         """A parameter of the callable."""
         try:
             return self._parameters.get(name, call[0], call[1])

@@ -48,6 +48,7 @@ from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Arguments, Listener, Role, WatchedFunction
 from tspec.runtime.messages.say import warn
 from tspec.runtime.sources import Sources
+from tspec.values import Datum
 
 Listening = list[tuple[Role, Listener]]
 
@@ -185,7 +186,7 @@ class LiveJob(LiveSource):
         original: Callable[..., Any],
         args: Arguments,
         kwargs: dict[str, Any],
-    ) -> Any:
+    ) -> Datum:
         """Make one call of a watched function, and notify its listeners."""
         if watched.hides:
             with UnseenCalls(PROCESS.quiet):
@@ -345,7 +346,7 @@ class LiveJob(LiveSource):
         except Exception as fault:
             self.fault(f"after {where}", fault)
 
-    def _call(self, role: Role, fields: dict[str, Any]) -> WatchedCall:
+    def _call(self, role: Role, fields: dict[str, Datum]) -> WatchedCall:
         stack = self.threads.stack
         self._calls += 1
         parent = stack[-1] if stack else None
@@ -375,7 +376,7 @@ class LiveJob(LiveSource):
 
     def _fields_after(
         self, reader: FieldReader, args: Arguments, kwargs: Mapping[str, Any], result: Any
-    ) -> dict[str, Any]:
+    ) -> dict[str, Datum]:
         return reader.after(args, kwargs, result, self.state, self)
 
     def _say_failed(self, calls: list[WatchedCall]) -> None:

@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from tspec.runtime.edges import Missing, WatchedCall
 from tspec.runtime.live.convert import tensors_in
+from tspec.values import Datum
 
 WAITED_WITHIN = 2
 """Steps: the output of a call is waited for before so many steps have opened after the call."""
@@ -43,7 +44,7 @@ def is_coalesced(path: str, group: Any) -> bool:
     return bool(open_groups) and (group or dist.group.WORLD) in open_groups
 
 
-def without_tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
+def without_tensors(fields: Mapping[str, Any]) -> dict[str, Datum]:
     """The fields of a call whose tensors cannot be read, since it is unknown when its output was
     complete.
     """
@@ -102,7 +103,7 @@ class PendingCall:
     call: WatchedCall
     handle: Any
     """What is waited for; None for a call that returned at the end of its manager."""
-    fields: Callable[[], dict[str, Any]]
+    fields: Callable[[], dict[str, Datum]]
     """The fields that need the result."""
     coalesced: bool = False
     """The call shares its work with other calls."""
@@ -160,7 +161,7 @@ class PendingCalls:
         """A `_coalescing_manager` opens."""
         self._blocks.append([])
 
-    def postpone(self, call: WatchedCall, fields: Callable[[Any], dict[str, Any]]) -> None:
+    def postpone(self, call: WatchedCall, fields: Callable[[Any], dict[str, Datum]]) -> None:
         """A collective was noted within `_coalescing_manager`, which issues it at its end."""
         self._blocks[-1].append((call, fields))
 

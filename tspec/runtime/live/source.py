@@ -21,9 +21,9 @@ from tspec.runtime.live.steps import LoopState, is_empty
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.messages.say import warn
 from tspec.runtime.transfers import RowInTransfer, Transfer
-from tspec.values import STEP_OF_RUN, step_of_run
+from tspec.values import STEP_OF_RUN, Datum, step_of_run
 
-Row = dict[str, Any] | RowInTransfer
+Row = dict[str, Datum] | RowInTransfer
 
 
 class LiveSource:
@@ -91,7 +91,7 @@ class LiveSource:
         """The line of the latest backward pass or update."""
         return self._location
 
-    def ambient(self, name: str) -> Any:
+    def ambient(self, name: str) -> Datum:
         """The value of `loss`, `autocast.enabled`, `autocast.dtype`, `cuda.available`, `rank`, or
         an annotation.
         """
@@ -112,13 +112,13 @@ class LiveSource:
         """Canonical names of all subjects of the kind, the oldest first."""
         return self.state.subjects(kind)
 
-    def fields(self, kind: str, name: str) -> Mapping[str, Any]:
+    def fields(self, kind: str, name: str) -> Mapping[str, Datum]:
         """One declared field of all subjects of the kind."""
         return self.state.fields(kind, name)
 
     def features(
         self, tensors: Sequence[Any], names: tuple[str, ...]
-    ) -> Sequence[Mapping[str, Any]]:
+    ) -> Sequence[Mapping[str, Datum]]:
         """Features of many tensors at once; `name` is the canonical name of a parameter or buffer."""
         if PROCESS.quiet.isolated:  # within an edge
             return self._features(tensors, names)

@@ -97,6 +97,7 @@ from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
 from tspec.runtime.live.updates.schedules import ScheduleProgress
 from tspec.runtime.live.watch import FieldSpec, TypeTree, WatchSpec
+from tspec.values import Datum
 
 MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 """Reads one field, by kind and name, of some subjects.
@@ -313,7 +314,7 @@ class SubjectRegistry:
         held = self._kinds.get(kind)
         return () if held is None else tuple(held.things())
 
-    def fields(self, kind: str, name: str) -> dict[str, Any]:
+    def fields(self, kind: str, name: str) -> dict[str, Datum]:
         """One field of all subjects of a kind."""
         held = self._kinds.get(kind)
         if held is None:
@@ -326,7 +327,7 @@ class SubjectRegistry:
 
     def _column(
         self, held: SubjectKind, kind: str, name: str, things: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    ) -> dict[str, Datum]:
         """One field of some subjects of a kind. Raises what their objects raise."""
         spec = self._fields.get((kind, name))
         if spec is not None and spec.source is not None:
@@ -352,7 +353,7 @@ class SubjectRegistry:
 
     def _alone(
         self, held: SubjectKind, kind: str, name: str, things: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    ) -> dict[str, Datum]:
         """One field of one subject, not recorded if its object raises."""
         try:
             return self._column(held, kind, name, things)
@@ -360,14 +361,14 @@ class SubjectRegistry:
             self._unread(kind, name, f"{type(why).__name__}: {why}")
             return dict.fromkeys(things, Missing.NOT_RECORDED)
 
-    def _computed(self, value: Evaluator, type_: TypeTree, thing: Any) -> Any:
+    def _computed(self, value: Evaluator, type_: TypeTree, thing: Any) -> Datum:
         """A field that the vocabulary computes from the object."""
         try:
             return convert(value({"self": _itself(thing)}, self.functions), type_, self)
         except (ExpressionError, KeyError):
             return Missing.NOT_RECORDED
 
-    def _attribute(self, name: str, type_: TypeTree, thing: Any) -> Any:
+    def _attribute(self, name: str, type_: TypeTree, thing: Any) -> Datum:
         """A field that is an attribute of the object."""
         plain = getattr(_itself(thing), name, UNKNOWN)
         return Missing.ABSENT if plain is UNKNOWN else convert(plain, type_, self)
@@ -382,7 +383,7 @@ class SubjectRegistry:
         """The ranks of a process group."""
         return self.ranks.of_group(group)
 
-    def tensor_name(self, tensor: torch.Tensor) -> Any:
+    def tensor_name(self, tensor: torch.Tensor) -> Datum:
         """The canonical name of a parameter, its gradient, or a buffer; absent for other tensors."""
         name = self.models.name_of_parameter(tensor) or self.models.tables.buffer_by_id.get(
             id(tensor)
