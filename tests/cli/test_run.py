@@ -172,6 +172,41 @@ def test_a_run_with_instances_meets_require_instances(job: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+SILENT = """\
+edition 2026
+
+module checks
+
+use std.torch
+
+invariant loss_stays_below_that_of_the_run_before { each run  expect loss < previous(loss) }
+invariant replicas_are_equal { for p in parameters across dp each step expect same(p.data) }
+invariant plateaus_are_stepped { before scheduler.step expect loss < 1 }
+"""
+
+
+def silent(said: str) -> list[str]:
+    """The lines of a report about rules that decided nothing."""
+    lines = said.splitlines()
+    return lines[next(n for n, line in enumerate(lines) if " vacuous " in line) :]
+
+
+def test_a_run_says_why_rules_decided_nothing_as_a_check_does(job: Path) -> None:
+    (job / "checks.tspec").write_text(SILENT)
+    ran = tspec(job, "run", "checks.tspec", "--record", "trace", "--", "train.py")
+    assert ran.returncode == 0, ran.stderr
+    assert silent(ran.stdout) == [
+        "1 vacuous (each instance idle, so nothing was tested):",
+        "  replicas_are_equal (no group dp)",
+        "1 blind (what they read was not there, or had no earlier value):",
+        "  loss_stays_below_that_of_the_run_before (no history yet)",
+        "1 without an instance (nothing in the job that they apply to):",
+        "  plateaus_are_stepped",
+    ]
+    checked = tspec(job, "check", "checks.tspec", "--trace", "trace")
+    assert silent(checked.stdout) == silent(ran.stdout)
+
+
 @pytest.mark.parametrize(
     ("options", "configured"),
     [(("--check-steps", "1/1000"), ""), ((), 'check-steps = "1/1000"')],

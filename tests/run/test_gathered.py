@@ -63,3 +63,11 @@ def test_a_finding_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     for end in range(1, len(whole) - 1):
         (tmp_path / "1.jsonl").write_text(whole + whole[:end])
         assert len(gathered(tmp_path).verdicts.decided) == 1
+
+
+def test_why_instances_were_idle_or_unknown_is_added_up(tmp_path: Path) -> None:
+    for name, reasons in (("1", {"a": {"no group dp": 2}}), ("2", {"a": {"no group dp": 1}})):
+        said = {"rank": 0, "counts": {}, "reasons": reasons, "faults": [], "stopped": ""}
+        (tmp_path / f"{name}.jsonl").write_text("")
+        (tmp_path / f"{name}.counts.json").write_text(json.dumps(said))
+    assert gathered(tmp_path).reasons == {"a": {"no group dp": 3}}

@@ -73,6 +73,8 @@ def recorded_and_checked(
     expected = of_recording(folder, text)
     counts = {rule.declared.name: rule.counts for rule in checker.rules}
     assert {name: +Counter(each) for name, each in counts.items()} == counted(expected)
+    reasons = {rule.declared.name: rule.reasons for rule in checker.rules if rule.reasons}
+    assert reasons == explained(expected)
     return expected, decided, checker.faults
 
 
@@ -118,6 +120,16 @@ def counted(found: dict[Key, Found]) -> dict[str, Counter[str]]:
     return {
         rule: Counter(verdict for key, (verdict, *_) in found.items() if key[0] == rule)
         for rule in {key[0] for key in found}
+    }
+
+
+def explained(found: dict[Key, Found]) -> dict[str, Counter[str]]:
+    """Rule -> how often each reason makes an instance idle or unknown."""
+    why = [(key[0], reason) for key, (said, reason, *_) in found.items() if said != "violated"]
+    return {
+        rule: Counter(reason for other, reason in why if other == rule and reason)
+        for rule, reason in why
+        if reason
     }
 
 
@@ -217,6 +229,7 @@ def watched_rank(rank: int, folder: Path, text: str, train: Callable[[], object]
     told = {
         "faults": checker.faults,
         "counts": {rule.declared.name: rule.counts for rule in checker.rules},
+        "reasons": {rule.declared.name: rule.reasons for rule in checker.rules},
         "decided": [(*key, found) for key, found in decided.items()],
     }
     (folder / f"decided-{rank}.json").write_text(json.dumps(told))
@@ -247,6 +260,11 @@ def as_the_reference(folder: Path, text: str, world: int) -> dict[Key, Found]:
         for rule in told[0]["counts"]
     }
     assert counts == counted(expected)
+    reasons = {
+        rule: sum((Counter(one["reasons"][rule]) for one in told), Counter[str]())
+        for rule in told[0]["reasons"]
+    }
+    assert {rule: why for rule, why in reasons.items() if why} == explained(expected)
     return decided
 
 

@@ -20,6 +20,7 @@ from tspec.runtime.ranks.allgather import AllGather, Round
 from tspec.runtime.ranks.packets import Packet
 from tspec.runtime.ranks.sync import SyncPolicy
 from tspec.runtime.results import VERDICTS, InstanceResult
+from tspec.runtime.state import RuleState
 from tspec.runtime.transfers import Transfer
 from tspec.runtime.values import NOT_RECORDED
 from tspec.trace import model
@@ -263,15 +264,20 @@ def check(
     decided: list[Decision] = []
     for number, rule in enumerate(rules):
         found = [_decided(rule, one) for one in seen if one.rule == number]
-        _match([rank.checker.rules[number].counts for rank in ranks], found)
+        _match([rank.checker.rules[number] for rank in ranks], found)
         decided += sorted(found, key=lambda one: one.instance)
     return Verdicts(tuple(decided))
 
 
-def _match(counts: Sequence[Mapping[str, int]], decided: Sequence[Decision]) -> None:
-    """The counts that a job would report match the decisions."""
-    counted = Counter({verdict: sum(each[verdict] for each in counts) for verdict in VERDICTS})
+def _match(rules: Sequence[RuleState], decided: Sequence[Decision]) -> None:
+    """The verdicts and reasons that a job would report match the decisions. `rules`: a rule on each rank."""
+    counted = Counter(
+        {verdict: sum(each.counts[verdict] for each in rules) for verdict in VERDICTS}
+    )
     assert +counted == Counter(one.verdict for one in decided), (counted, decided)
+    reasons = sum((each.reasons for each in rules), Counter[str]())
+    undecided = [one for one in decided if one.verdict in ("idle", "unknown")]
+    assert reasons == Counter(one.reason for one in undecided if one.reason), (reasons, undecided)
 
 
 def _play(program: Program, trace: model.Trace) -> list[_ReplayedRank]:

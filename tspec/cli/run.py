@@ -184,7 +184,8 @@ def built(program: Program, ran: RunResult) -> Report:
     from tspec.report.collect import tally
 
     counted = tuple(
-        tally(rule.qualified, ran.counts.get(rule.qualified, {})) for rule in program.rules
+        tally(name, ran.counts.get(name, {}), ran.reasons.get(name, {}))
+        for name in (rule.qualified for rule in program.rules)
     )
     found = report(program, replace(ran.verdicts, notes=()), counted)
     return replace(found, faults=faults(ran.verdicts.notes))

@@ -13,6 +13,9 @@ from tspec.resolve.program.rules import Rule
 TOGETHER = 1
 """The largest number of steps between the first violations of subjects that have one cause."""
 
+REASONS = 3
+"""Reasons of a rule that its tally keeps."""
+
 
 @dataclass(slots=True)
 class ViolationSeries:
@@ -102,20 +105,22 @@ def tallies(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Tally, ...]:
         if count.reason and count.verdict in ("idle", "unknown"):
             reasons.setdefault(count.rule, Counter())[count.reason] += count.instances
     return tuple(
-        tally(name, counts.get(name, {}), reasons.get(name, Counter()).most_common(3))
-        for name in _by_name(rules)
+        tally(name, counts.get(name, {}), reasons.get(name, {})) for name in _by_name(rules)
     )
 
 
-def tally(rule: str, counts: Mapping[str, int], reasons: Iterable[tuple[str, int]] = ()) -> Tally:
-    """The tally of one rule, from verdict -> number of instances."""
+def tally(rule: str, counts: Mapping[str, int], reasons: Mapping[str, int]) -> Tally:
+    """The tally of one rule, from verdict -> number of instances, and reason -> number of those
+    that are idle or unknown.
+    """
+    commonest = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
     return Tally(
         rule,
         holds=counts.get("holds", 0),
         violated=counts.get("violated", 0),
         idle=counts.get("idle", 0),
         unknown=counts.get("unknown", 0),
-        reasons=tuple(reasons),
+        reasons=tuple(commonest[:REASONS]),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,11 +23,14 @@ class Gathered:
     verdicts: Verdicts
     counts: Mapping[str, Mapping[str, int]]
     """Rule -> verdict -> the number of its instances."""
+    reasons: Mapping[str, Mapping[str, int]]
+    """Rule -> why instances are idle or unknown -> their number."""
 
 
 def gathered(folder: Path) -> Gathered:
     """The merged results of a folder. A process that was killed may have written more findings than it counted: its findings count."""
     counts: dict[str, dict[str, int]] = {}
+    reasons: dict[str, Counter[str]] = {}
     notes: list[str] = []
     decided: list[Decision] = []
     shards: dict[str, str] = {}
@@ -47,6 +51,8 @@ def gathered(folder: Path) -> Gathered:
             for verdict, number in mine.get(rule, {"violated": 0}).items():
                 least = told.get(rule, 0) if verdict == "violated" else 0
                 total[verdict] = total.get(verdict, 0) + max(number, least)
+        for rule, why in said.get("reasons", {}).items():
+            reasons.setdefault(rule, Counter()).update(why)
         if "groups" in said:
             of_rank = groups.setdefault(said["rank"], {})
             of_rank |= {axis: tuple(ranks) for axis, ranks in said["groups"].items()}
@@ -55,7 +61,7 @@ def gathered(folder: Path) -> Gathered:
     # Subjects stay in the order in which each process wrote them: that of the model.
     decided.sort(key=lambda one: (one.step, one.instance.rule, one.instance.ranks, one.instance.at))
     verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), shards=shards, groups=groups)
-    return Gathered(stopped, verdicts, counts)
+    return Gathered(stopped, verdicts, counts, reasons)
 
 
 def _findings(path: Path) -> Iterator[dict[str, Any]]:

@@ -48,6 +48,8 @@ class RunResult:
     """Violated instances about which something was due."""
     counts: Mapping[str, Mapping[str, int]]
     """Rule -> verdict -> the number of its instances, over all ranks."""
+    reasons: Mapping[str, Mapping[str, int]]
+    """Rule -> why instances are idle or unknown -> their number, over all ranks."""
     tells: bool = True
     """True if this process reports. Under a launcher, the first rank reports for all."""
     again: str = ""
@@ -106,7 +108,9 @@ def _result(status: int, found: Gathered, folder: JobFolder, stopped: Path | Non
     if not folder.reporter_is_here and folder.has_findings():
         left = folder.path
     tells = folder.launch.reports
-    return RunResult(status, found.stopped, found.verdicts, found.counts, tells, again, left)
+    return RunResult(
+        status, found.stopped, found.verdicts, found.counts, found.reasons, tells, again, left
+    )
 
 
 def _recorded(to: Destination, program: Program, command: str) -> RecordingSettings:

@@ -358,6 +358,7 @@ class Checker:
             "rank": self.rank,
             "groups": self._groups,
             "counts": {rule.declared.name: rule.counts for rule in self.rules},
+            "reasons": {rule.declared.name: rule.reasons for rule in self.rules if rule.reasons},
             "faults": self.faults,
             "stopped": self.coordinator.stopped,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -32,6 +33,8 @@ class RuleState:
     declared: RuleRecord
     on: bool = True
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why instances are idle or unknown, with their number."""
     on_violation: Callable[[InstanceResult], None] | None = None
     observer: Callable[[InstanceResult], None] | None = None
     """Notified of every decision; changes none."""
@@ -78,6 +81,8 @@ class RuleState:
             verdict, reason = verdict_of(self.declared, w.cut, when, expect)
             if verdict == "violated":
                 return True
+            if reason:
+                self.reasons[reason] += 1
         self.counts[verdict] += 1
         if self.observer is not None:
             self._observe(w, subjects, verdict, reason)
@@ -95,11 +100,17 @@ class RuleState:
 
     def enter(self, result: InstanceResult) -> None:
         """Count a result, and report a violation."""
-        self.counts[result.verdict] += 1
+        self.count(result.verdict, result.reason)
         if self.observer is not None:
             self.observer(result)
         if result.verdict == "violated" and self.on_violation is not None:
             self.on_violation(result)
+
+    def count(self, verdict: Verdict, reason: str) -> None:
+        """Count one instance, with the reason if it is idle or unknown."""
+        self.counts[verdict] += 1
+        if reason and verdict != "violated":
+            self.reasons[reason] += 1
 
     def idle(self, w: RuleWindow, choices: Choices, reason: str = "") -> None:
         """Count an idle window: one instance for each choice of one subject from every clause."""
@@ -109,14 +120,19 @@ class RuleState:
             names = dict.fromkeys(named(one, w.at) for one in rest)
             new = [one for one in names if one not in done]
             done.update(new)
-            self.counts["idle"] += len(new)
+            self._count_idle(len(new), reason)
             if self.observer is not None:
                 for subjects in new:
                     self._observe(w, subjects, "idle", reason)
             return
-        self.counts["idle"] += math.prod(map(len, choices))
+        self._count_idle(math.prod(map(len, choices)), reason)
         if self.observer is not None:
             self.observe_idle(w, choices, reason)
+
+    def _count_idle(self, number: int, reason: str) -> None:
+        self.counts["idle"] += number
+        if reason and number:
+            self.reasons[reason] += number
 
     def observe_idle(self, w: RuleWindow, choices: Choices, reason: str) -> None:
         """Notify the observer of a window whose instances are all idle."""

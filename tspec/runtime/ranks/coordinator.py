@@ -102,11 +102,11 @@ class Coordinator:
         if not entries:
             return
         decided = decide_alone(joint, entries, history)
-        for place, (verdict, _) in enumerate(decided.verdicts):
+        for place, (verdict, reason) in enumerate(decided.verdicts):
             if verdict == "violated" or rule.observer is not None:
                 rule.enter(decided.result(place))
             else:
-                rule.counts[verdict] += 1
+                rule.count(verdict, reason)
 
     def _history(self, number: int) -> RuleHistory:
         return self._histories.setdefault(number, RuleHistory(leaves_out=self._leaves_out))

@@ -120,6 +120,8 @@ class CallTracker(RuleTracker):
         """Count the one instance of a window as idle."""
         rule = self.rules[number]
         rule.counts["idle"] += 1
+        if reason:
+            rule.reasons[reason] += 1
         if rule.observer is not None:
             rule.observe_idle(self._window(e, number, pattern), choices, reason)
 
