@@ -11,9 +11,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from tspec.runtime.live.activities import Activity, Update
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.received import PASSES, SentUpdates
-from tspec.runtime.live.steps import Activity, Update
 
 Write = Callable[[torch.Tensor], Any]
 

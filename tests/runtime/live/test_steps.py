@@ -4,7 +4,7 @@ from functools import reduce
 
 import pytest
 
-from tspec.runtime.live.steps import (
+from tspec.runtime.live.activities import (
     Activity,
     Backward,
     Clear,
@@ -12,7 +12,6 @@ from tspec.runtime.live.steps import (
     Forward,
     Joined,
     LivingOptimizers,
-    LoopState,
     Microbatch,
     Resumed,
     Scheduled,
@@ -20,10 +19,8 @@ from tspec.runtime.live.steps import (
     StepAnnotated,
     Stepped,
     Update,
-    advance,
-    is_empty,
-    openings,
 )
+from tspec.runtime.live.steps import LoopState, advance, is_empty, openings
 
 CLEAR = Clear(frozenset({0}))
 TRAIN = Forward(grad=True, training=True)

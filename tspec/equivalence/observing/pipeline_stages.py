@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from torch import nn
 
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.models import Naming, unwrapped
+from tspec.runtime.live.module_tree import unwrapped
+from tspec.runtime.live.name_tables import Naming
 
 _MODULE = "torch.distributed.pipelining.stage"
 

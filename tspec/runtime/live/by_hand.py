@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from tspec.runtime.edges import Missing
+from tspec.runtime.live.activities import Activity, Backward, Fetch
 from tspec.runtime.live.entities.optimizers import held_by
-from tspec.runtime.live.steps import Activity, Backward, Fetch, LoopState, lacks_updates
+from tspec.runtime.live.steps import LoopState, lacks_updates
 
 SMALLEST = 8
 """The number of parameters that are read. An update changes nearly all of them, so the smallest ones do."""

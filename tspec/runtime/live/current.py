@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from tspec.runtime.live.activities import StepAnnotated
 from tspec.runtime.live.process import PROCESS
-from tspec.runtime.live.steps import StepAnnotated
 
 
 def say_step(number: int | None) -> None:

@@ -7,13 +7,14 @@ from typing import Any, Protocol
 
 import torch
 
+from tspec.runtime.live.activities import Activity
 from tspec.runtime.live.ambient import AmbientValues
 from tspec.runtime.live.functions import WatchedFunctions
 from tspec.runtime.live.instrument.threads import ThreadState
 from tspec.runtime.live.pending import PendingCall
 from tspec.runtime.live.ranks import RankTopology
 from tspec.runtime.live.state import SubjectRegistry
-from tspec.runtime.live.steps import Activity, LoopState
+from tspec.runtime.live.steps import LoopState
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.live.watched import Role
 

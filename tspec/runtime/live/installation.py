@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tspec.runtime.live.activities import Activity
 from tspec.runtime.live.ambient import AmbientValues
-from tspec.runtime.live.steps import Activity
 
 
 class PendingFunctions(Protocol):

@@ -24,7 +24,7 @@ from tspec.runtime.edges import (
     WaitListener,
     WatchedCall,
 )
-from tspec.runtime.live import collectives, notify, steps
+from tspec.runtime.live import activities, collectives, notify, steps
 from tspec.runtime.live.adapter import Adapter
 from tspec.runtime.live.by_hand import HandUpdates
 from tspec.runtime.live.departures import DepartedSubjects
@@ -34,7 +34,8 @@ from tspec.runtime.live.instrument.locations import ScriptLocations
 from tspec.runtime.live.instrument.threads import IsolatedWork, ThreadState, UnseenCalls
 from tspec.runtime.live.mechanisms import install
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL
-from tspec.runtime.live.models import Naming, has_parameters
+from tspec.runtime.live.module_tree import has_parameters
+from tspec.runtime.live.name_tables import Naming
 from tspec.runtime.live.pending import (
     PendingCall,
     awaited,
@@ -400,15 +401,15 @@ class LiveJob(LiveSource):
         self._begin(call)
         self._end(call, None)
 
-    def do(self, activity: steps.Activity) -> None:
+    def do(self, activity: activities.Activity) -> None:
         """The run made an activity from which steps are derived.
 
         All boundaries that follow have one instant.
         """
-        if isinstance(activity, steps.Backward | steps.Update) and activity.ended:
+        if isinstance(activity, activities.Backward | activities.Update) and activity.ended:
             self._location = self._locations.here()
         waiting, self._before_next = self._before_next, []
-        if not isinstance(activity, steps.Joined):
+        if not isinstance(activity, activities.Joined):
             for each in waiting:
                 each()
         before = self.place

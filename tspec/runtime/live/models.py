@@ -10,168 +10,30 @@ modules of their own: their prefixes are left out.
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tspec.runtime.live.identity import IdentitySet
-
-_INNER = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "module")
-_WRAPPERS = {
-    "DistributedDataParallel", "DataParallel", "OptimizedModule", "FullyShardedDataParallel",
-    "CheckpointWrapper", "ActivationWrapper", "OffloadWrapper", "Float16Module",
-}  # fmt: skip
-
-
-def inner(module: nn.Module) -> nn.Module | None:
-    """The module that a wrapper wraps, or None if `module` is no wrapper."""
-    if not _wraps(type(module)):  # type: ignore[arg-type]
-        return None
-    for name in _INNER:
-        held: nn.Module | None = table(module, "_modules").get(name)
-        if held is not None:
-            return held
-    return None
-
-
-def _own_class(module: nn.Module) -> type:
-    """The class that the module had before `fully_shard` gave it one that is derived from it."""
-    kind = type(module)
-    while len(kind.__bases__) == 2 and kind.__bases__[0].__name__ == "FSDPModule":
-        kind = kind.__bases__[1]
-    return kind
-
-
-def table(
-    module: nn.Module, name: Literal["_modules", "_parameters", "_buffers"]
-) -> Mapping[str, Any]:
-    """One of a module's own tables, empty before `nn.Module.__init__` has run.
-
-    Reads the instance dictionary: a class may override `parameters` and `__getattr__`, which may
-    fail before its own constructor has returned. That of a scripted module is no mapping: it has `items` and `values`.
-    """
-    found: Mapping[str, Any] | None = vars(module).get(name)
-    return {} if found is None else found
-
-
-def parameters_of(module: nn.Module) -> Iterator[torch.Tensor]:
-    """The parameters of a module and all modules in it, each under every name that it has."""
-    for _, held in walk(module):
-        for parameter in table(held, "_parameters").values():
-            if parameter is not None:
-                yield parameter
-
-
-def has_parameters(module: nn.Module) -> bool:
-    """The module or one in it holds a parameter."""
-    return next(parameters_of(module), None) is not None
-
-
-def trains(module: nn.Module) -> bool:
-    """The module is in training mode; one that does not say is, as torch's are by default."""
-    try:
-        return bool(module.training)
-    except Exception:  # a property of the user's class may raise anything
-        return True
-
-
-@lru_cache(maxsize=4096)
-def _wraps(kind: type) -> bool:
-    return any(base.__name__ in _WRAPPERS for base in kind.__mro__[:-1])
-
-
-def unwrapped(module: nn.Module) -> nn.Module:
-    """The module inside all wrappers around it."""
-    held = inner(module)
-    while held is not None:
-        module, held = held, inner(held)
-    return module
-
-
-def walk(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Every module under all its names, wrappers left out, parents first.
-
-    A module that lies in itself is not entered again.
-    """
-    module = unwrapped(module)
-    yield "", module
-    around = {id(module)}
-    entered = [("", module, iter(table(module, "_modules").items()))]
-    while entered:
-        prefix, module, children = entered[-1]
-        for name, child in children:
-            if child is None:
-                continue
-            child = unwrapped(child)
-            if id(child) in around:
-                continue
-            path = f"{prefix}{name}"
-            yield path, child
-            around.add(id(child))
-            entered.append((f"{path}.", child, iter(table(child, "_modules").items())))
-            break
-        else:
-            around.discard(id(module))
-            entered.pop()
-
-
-Naming = Callable[[str], str]
-_Parameters = Mapping[str, weakref.ref[torch.Tensor]]
-"""Parameters by their canonical names."""
-
-
-@dataclass(slots=True)
-class RootModule:
-    """An outermost module. `prefix` stands before its names; `title` is its own name."""
-
-    module: weakref.ref[nn.Module]
-    prefix: str
-    title: str
-    naming: Naming = str
-    """From paths in the module to paths in the whole model; the module may be a part of it. From the empty path to
-    the module's own title, empty where that is its class."""
-
-    def name(self, path: str) -> str:
-        """The canonical name of the thing at a path in the module."""
-        return f"{self.prefix}{self.naming(path)}" if path else self.title
-
-
-@dataclass(slots=True)
-class NamedParameter:
-    """One parameter object, its canonical name, and all names that modules have for it."""
-
-    name: str
-    tensor: torch.Tensor
-    names: list[str]
-    module: str | None
-
-
-@dataclass(slots=True)
-class NameTables:
-    """The contents of the roots at one instant. Keys of `by_id` are ids of live objects."""
-
-    parameters: dict[str, NamedParameter] = field(default_factory=dict)
-    parameter_by_id: dict[int, str] = field(default_factory=dict)
-    parameter_at: dict[tuple[int, str], str] = field(default_factory=dict)
-    """(module, key in it) -> parameter, even while another tensor is stored there."""
-    buffers: dict[str, tuple[torch.Tensor, str]] = field(default_factory=dict)
-    buffer_by_id: dict[int, str] = field(default_factory=dict)
-    modules: dict[str, nn.Module] = field(default_factory=dict)
-    module_by_id: dict[int, str] = field(default_factory=dict)
-    next_module: dict[str, str] = field(default_factory=dict)
-    elements: set[str] = field(default_factory=set)
-    """Modules that are elements of lists of modules."""
-    in_lists: set[str] = field(default_factory=set)
-    """These, and the modules that they hold."""
-    titles: dict[str, str] = field(default_factory=dict)
-    """Titles of root modules -> their prefixes."""
+from tspec.runtime.live.module_tree import (
+    has_parameters,
+    inner,
+    parameters_of,
+    table,
+    unwrapped,
+    walk,
+)
+from tspec.runtime.live.name_tables import (
+    NamedParameter,
+    NameTables,
+    Naming,
+    RootModule,
+    fill,
+    path_of,
+)
 
 
 class ModelRegistry:
@@ -349,7 +211,7 @@ class ModelRegistry:
         for root in self.roots:
             module = root.module()
             if module is not None:
-                _fill(tables, module, root, last)
+                fill(tables, module, root, last)
         shape = tuple((name, id(each.tensor)) for name, each in tables.parameters.items())
         shape += tuple((name, id(module)) for name, module in tables.modules.items())
         if shape != self._shape:
@@ -405,7 +267,7 @@ class ModelRegistry:
         tables = self.tables
         return [
             {
-                _within(path, key): (name, tuple(parameter.shape))
+                path_of(path, key): (name, tuple(parameter.shape))
                 for path, held in walk(module)
                 for key, _ in table(held, "_parameters").items()
                 if (name := tables.parameter_at.get((id(held), key))) is not None
@@ -429,70 +291,9 @@ class ModelRegistry:
         return self.tables.modules.get(name)
 
 
-def _fill(tables: NameTables, module: nn.Module, root: RootModule, last: _Parameters) -> None:
-    tables.titles[root.title] = root.prefix
-    for path, held in walk(module):
-        name = root.name(path)
-        if id(held) not in tables.module_by_id:
-            tables.module_by_id[id(held)] = name
-            # Parts of one model have containers in common, such as the list of layers.
-            tables.modules.setdefault(name, held)
-            _fill_elements(tables, name, path, root)
-            _fill_next(tables, held, path, root)
-        _fill_tensors(tables, held, path, root, last)
-
-
-def _within(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _fill_elements(tables: NameTables, name: str, path: str, root: RootModule) -> None:
-    outer, _, key = path.rpartition(".")
-    holder = root.name(outer)
-    if path and _is_list(tables.modules.get(holder), key, whole=not outer):
-        tables.elements.add(name)
-    if name in tables.elements or holder in tables.in_lists:
-        tables.in_lists.add(name)
-
-
-def _is_list(module: nn.Module | None, key: str, *, whole: bool) -> bool:
-    """True if the module is a list, of whose elements a step may use some. `key` is the name of one element.
-
-    A `Sequential` is a list unless it is the `whole` model, which uses all of its elements. In a model that was traced,
-    lists are plain modules with numbers as keys.
-    """
-    if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
-        return True
-    if isinstance(module, nn.Sequential):
-        return not whole
-    return type(module) is nn.Module and key.isdecimal()
-
-
-def _fill_next(tables: NameTables, module: nn.Module, path: str, root: RootModule) -> None:
-    if isinstance(module, nn.Sequential):
-        names = [root.name(_within(path, key)) for key in table(module, "_modules")]
-        tables.next_module.update(itertools.pairwise(names))
-
-
-def _fill_tensors(
-    tables: NameTables, module: nn.Module, path: str, root: RootModule, last: _Parameters
-) -> None:
-    holder = root.name(path)
-    for key, held in table(module, "_parameters").items():
-        if held is None:
-            continue
-        name = root.name(_within(path, key))
-        stands_in = not isinstance(held, nn.Parameter) and name in last
-        stood_there = last[name]() if stands_in else None
-        parameter = held if stood_there is None else stood_there
-        known = tables.parameter_by_id.setdefault(id(parameter), name)
-        tables.parameter_at[id(module), key] = known
-        if known not in tables.parameters:
-            tables.parameters[name] = NamedParameter(name, parameter, [name], holder)
-        elif name not in tables.parameters[known].names:
-            tables.parameters[known].names.append(name)
-    for key, buffer in table(module, "_buffers").items():
-        if buffer is not None and id(buffer) not in tables.buffer_by_id:
-            name = root.name(_within(path, key))
-            tables.buffer_by_id[id(buffer)] = name
-            tables.buffers[name] = (buffer, holder)
+def _own_class(module: nn.Module) -> type:
+    """The class that the module had before `fully_shard` gave it one that is derived from it."""
+    kind = type(module)
+    while len(kind.__bases__) == 2 and kind.__bases__[0].__name__ == "FSDPModule":
+        kind = kind.__bases__[1]
+    return kind

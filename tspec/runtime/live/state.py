@@ -82,7 +82,8 @@ from tspec.runtime.live.losses.sums import factor_of_all
 from tspec.runtime.live.losses.terms import LossTerms
 from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.losses.views import swapping_views
-from tspec.runtime.live.models import ModelRegistry, NamedParameter
+from tspec.runtime.live.models import ModelRegistry
+from tspec.runtime.live.name_tables import NamedParameter
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
 from tspec.runtime.live.ranks import RankTopology

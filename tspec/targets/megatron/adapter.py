@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from tspec.runtime.live.followed import FollowedJob
-    from tspec.runtime.live.models import Naming
+    from tspec.runtime.live.name_tables import Naming
 
 
 class Megatron:

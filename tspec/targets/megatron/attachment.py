@@ -78,7 +78,7 @@ class Attachment:
         """Step `i` begins, before gradients are cleared. The first is 1, or the one after the
         checkpoint's.
         """
-        from tspec.runtime.live.steps import StepAnnotated
+        from tspec.runtime.live.activities import StepAnnotated
 
         self._tell(lambda job: job.do(StepAnnotated(i)))
 
@@ -106,7 +106,7 @@ class Attachment:
 
     def stepped(self, i: int) -> None:
         """Step `i` is over: its update was made or skipped."""
-        from tspec.runtime.live.steps import Stepped
+        from tspec.runtime.live.activities import Stepped
 
         def over(job: LiveJob) -> None:
             self._check(job, i)

@@ -16,7 +16,7 @@ from typing import Any
 from torch import nn
 
 from tspec.runtime.live.entities.kind import asked
-from tspec.runtime.live.models import table
+from tspec.runtime.live.module_tree import table
 
 _LAYER = re.compile(r"^(decoder\.layers\.)(\d+)(?=\.|$)")
 _EXPERT = re.compile(r"(\.local_experts\.)(\d+)(?=\.|$)")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tspec.runtime.live.steps import Microbatch, Scheduled, Stepped
+from tspec.runtime.live.activities import Microbatch, Scheduled, Stepped
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
 from tspec.targets.megatron.configuration import Overflow, know, know_batch
 

@@ -12,7 +12,8 @@ from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import plain_values
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
 from tspec.runtime.live.instrument.dotted import spellings
-from tspec.runtime.live.models import ModelRegistry, table, trains, unwrapped, walk
+from tspec.runtime.live.models import ModelRegistry
+from tspec.runtime.live.module_tree import table, trains, unwrapped, walk
 
 
 class ModuleSubjects:

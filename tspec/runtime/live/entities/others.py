@@ -13,7 +13,8 @@ import torch
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
-from tspec.runtime.live.models import ModelRegistry, unwrapped, walk
+from tspec.runtime.live.models import ModelRegistry
+from tspec.runtime.live.module_tree import unwrapped, walk
 from tspec.runtime.live.numbered import NumberedObjects
 from tspec.runtime.live.placed import is_flattened
 from tspec.runtime.live.ranks import RankTopology

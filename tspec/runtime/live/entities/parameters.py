@@ -15,7 +15,8 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects
 from tspec.runtime.live.entities.others import WrapperSubjects
 from tspec.runtime.live.entities.stages import PipelineStages
-from tspec.runtime.live.models import ModelRegistry, NamedParameter
+from tspec.runtime.live.models import ModelRegistry
+from tspec.runtime.live.name_tables import NamedParameter
 from tspec.runtime.live.placed import cuts, placed, placements
 
 MISSPELT = ("require_grad", "require_grads", "requires_grads", "requires_gradient")
@@ -23,7 +24,7 @@ MISSPELT = ("require_grad", "require_grads", "requires_grads", "requires_gradien
 
 
 class ParameterSubjects:
-    """Kind `parameter`. Things are `models.Parameter`."""
+    """Kind `parameter`. Things are `NamedParameter`."""
 
     def __init__(
         self,

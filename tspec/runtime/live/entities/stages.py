@@ -9,7 +9,8 @@ from typing import Any
 from torch import nn
 
 from tspec.runtime.live.entities.kind import asked
-from tspec.runtime.live.models import ModelRegistry, walk
+from tspec.runtime.live.models import ModelRegistry
+from tspec.runtime.live.module_tree import walk
 from tspec.runtime.live.numbered import NumberedObjects
 from tspec.runtime.live.ranks import RankTopology
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.activities import Backward
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.fields import first_tensor
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.received import SentUpdates
-from tspec.runtime.live.steps import Backward
 from tspec.runtime.live.watched import Listener, Role
 
 

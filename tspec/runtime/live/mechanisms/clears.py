@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.activities import Clear, LivingOptimizers
 from tspec.runtime.live.entities.optimizers import clears_groups, held_by, holds_groups
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.models import parameters_of
-from tspec.runtime.live.steps import Clear, LivingOptimizers
+from tspec.runtime.live.module_tree import parameters_of
 from tspec.runtime.live.watched import Listener, Role
 
 CLEAR = "torch.optim.Optimizer.zero_grad"

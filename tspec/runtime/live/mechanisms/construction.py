@@ -16,13 +16,13 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
+from tspec.runtime.live.activities import Resumed
 from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import holds_groups, steps_made
 from tspec.runtime.live.entities.stages import STAGE
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.instrument import dotted
 from tspec.runtime.live.living import instances_of
-from tspec.runtime.live.steps import Resumed
 from tspec.runtime.live.watched import Arguments, ReturnListener, Role
 
 FULLY_SHARD = "torch.distributed.fsdp.fully_shard"

@@ -11,7 +11,8 @@ from tspec.runtime.live.mechanisms.clears import CLEAR
 from tspec.runtime.live.mechanisms.fetches import NEXT
 from tspec.runtime.live.mechanisms.forward import MODULE_CALL, counts_as_forward
 from tspec.runtime.live.mechanisms.updates import STEP
-from tspec.runtime.live.models import ModelRegistry, unwrapped
+from tspec.runtime.live.models import ModelRegistry
+from tspec.runtime.live.module_tree import unwrapped
 from tspec.runtime.live.watch import EventSpec
 from tspec.runtime.live.watched import Guard, Role
 

@@ -18,12 +18,12 @@ import torch
 from torch.utils.data import dataloader, default_collate
 
 from tspec.runtime.edges import Ref
+from tspec.runtime.live.activities import Fetch
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.models import has_parameters, trains
+from tspec.runtime.live.module_tree import has_parameters, trains
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.samples.orders import SampleOrders
 from tspec.runtime.live.samples.rereads import RereadSamples
-from tspec.runtime.live.steps import Fetch
 from tspec.runtime.live.watched import Arguments, Listener, ReturnListener, Role, WatchedFunction
 
 NEXT = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.activities import Calibrating, Forward
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.models import has_parameters, inner, trains, unwrapped
-from tspec.runtime.live.steps import Calibrating, Forward
+from tspec.runtime.live.module_tree import has_parameters, inner, trains, unwrapped
 from tspec.runtime.live.watched import Listener, Role
 
 MODULE_CALL = "torch.nn.Module.__call__"

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
+from tspec.runtime.live.activities import Joined, Shadowed
 from tspec.runtime.live.followed import FollowedJob
-from tspec.runtime.live.steps import Joined, Shadowed
 from tspec.runtime.live.watched import Listener, Role
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from tspec.runtime.live.activities import LivingOptimizers, Update
 from tspec.runtime.live.entities.optimizers import held_by
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.placed import ORDINARY, is_flattened
-from tspec.runtime.live.steps import LivingOptimizers, Update
 from tspec.runtime.live.watched import Listener, Role
 
 MODULE = "torch.distributed.distributed_c10d"

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.activities import LivingOptimizers, OptimizerBuilt, Update
 from tspec.runtime.live.entities.kind import asked
 from tspec.runtime.live.entities.optimizers import (
     groups_of,
@@ -18,7 +19,6 @@ from tspec.runtime.live.entities.optimizers import (
 )
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR, ZeroGradListener
-from tspec.runtime.live.steps import LivingOptimizers, OptimizerBuilt, Update
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
 STEP = "torch.optim.Optimizer.step"

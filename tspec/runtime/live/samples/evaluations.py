@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from tspec.runtime.live.identity import IdentityMap
-from tspec.runtime.live.models import unwrapped
+from tspec.runtime.live.module_tree import unwrapped
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from torch import nn
 
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.identity import IdentityMap
-from tspec.runtime.live.models import trains, unwrapped
+from tspec.runtime.live.module_tree import trains, unwrapped
 from tspec.runtime.live.samples.rows import RowStore, row_numbers
 
 CALLS = 512

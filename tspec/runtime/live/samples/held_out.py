@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from tspec.runtime.live.identity import IdentityMap
-from tspec.runtime.live.models import trains, unwrapped
+from tspec.runtime.live.module_tree import trains, unwrapped
 from tspec.runtime.live.samples.rows import RowStore, row_numbers
 
 EVALUATED = 64

@@ -11,7 +11,7 @@ from torch import nn
 
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.identity import IdentityMap
-from tspec.runtime.live.models import trains, unwrapped
+from tspec.runtime.live.module_tree import trains, unwrapped
 
 PASSES = 64
 """The number of passes of training, and of evaluation, whose inputs are read, for each model."""
