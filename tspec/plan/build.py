@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
 from tspec.builtin.events import FETCHES, UPDATES
-from tspec.plan.calls import alone, inside, late, operators, outermost, unopened
+from tspec.plan.calls import alone, deferred, inside, operators, outermost, unopened
 from tspec.plan.events import (
-    any_late,
     counted,
     event_patterns,
     expressions_of,
     fields_of,
-    is_late,
+    filters_at_return,
     is_windows_call,
+    known_at_return,
 )
 from tspec.plan.lasting import lasting
 from tspec.plan.model import PatternPlan, Plan, RulePlan
@@ -51,7 +51,7 @@ def build(program: r.Program, given: Mapping[str, object]) -> Plan:
         _columns(rules, "first"),
         tuple(sorted({kind for plan in rules if plan.rule.across for kind in _lasting(plan.rule)})),
         outer,
-        late(rules, told, logged, program.vocabulary),
+        deferred(rules, told, logged, program.vocabulary),
         lasting(rules),
         operators(told, program.vocabulary),
         receivers(rules, told, program.vocabulary),
@@ -95,8 +95,8 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
         _folds_over_ranks(node) for expr in expressions_of(rule) for node in expressions(expr)
     )
     event = rule.window.event
-    late = event is not None and any_late(event, vocabulary)
-    alone = not (rule.across or history or folds or late or rule.window.once)
+    at_return = event is not None and filters_at_return(event, vocabulary)
+    alone = not (rule.across or history or folds or at_return or rule.window.once)
     watched: tuple[str, ...] = ()
     if isinstance(rule.expect, r.OnlyDuring) and rule.expect.change:
         watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
@@ -196,12 +196,12 @@ def _is_plain_node(node: r.Expr, rule: r.Rule, vocabulary: r.Vocabulary) -> bool
     if isinstance(node, r.Field):
         event = rule.window.event
         of_call = isinstance(node.base, r.WindowCall)
-        late = (
+        at_return = (
             of_call
             and event is not None
-            and any(is_late(e, node.name, vocabulary) for e in event.events)
+            and any(known_at_return(e, node.name, vocabulary) for e in event.events)
         )
-        return not holds_tensors(node.type) and not late
+        return not holds_tensors(node.type) and not at_return
     return isinstance(node, _PLAIN)
 
 
@@ -211,19 +211,17 @@ def _patterns(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> Iterator
         for pattern in event_patterns(plan.rule):
             keys.setdefault((tuple(sorted(set(pattern.events))), fields_of(pattern)), len(keys))
     for (events, fields), number in keys.items():
-        late = any(is_late(event, name, vocabulary) for event in events for name in fields)
-        yield PatternPlan(number, events, fields, late)
+        at_return = any(
+            known_at_return(event, name, vocabulary) for event in events for name in fields
+        )
+        yield PatternPlan(number, events, fields, at_return)
 
 
 def _logged(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> set[str]:
     logged = {event for plan in rules for one in counted(plan.rule) for event in one.events}
     for plan in rules:
         pattern = plan.rule.window.event
-        if pattern is not None and any(
-            is_late(event, name, vocabulary)
-            for event in pattern.events
-            for name in fields_of(pattern)
-        ):
+        if pattern is not None and filters_at_return(pattern, vocabulary):
             logged.update(pattern.events)
     return logged
 

@@ -115,7 +115,7 @@ def _reads_outermost(one: RulePlan, event: str) -> bool:
     return event in window.events and len(patterns) == 1
 
 
-def late(
+def deferred(
     rules: tuple[RulePlan, ...],
     events: Mapping[str, Fields],
     logged: tuple[str, ...],
@@ -128,7 +128,7 @@ def late(
         if event not in logged
         and event not in UPDATES
         and all(_ends_only(plan, event) for plan in rules)
-        and all(_is_known_late(event, name, fields[name][0], vocabulary) for name in fields)
+        and all(_is_same_at_return(event, name, fields[name][0], vocabulary) for name in fields)
     )
 
 
@@ -167,7 +167,7 @@ def _ends_only(one: RulePlan, event: str) -> bool:
     return one.alone and window.kind in ("during", "calls", "after") and not needs_begin(one)
 
 
-def _is_known_late(
+def _is_same_at_return(
     event: str, name: str, features: tuple[str, ...], vocabulary: r.Vocabulary
 ) -> bool:
     """A field of calls has the same value when the call has returned.

@@ -72,15 +72,17 @@ def fields_of(pattern: r.EventPattern) -> tuple[str, ...]:
     return tuple(one.field for one in pattern.filters)
 
 
-def any_late(pattern: r.EventPattern, vocabulary: r.Vocabulary) -> bool:
+def filters_at_return(pattern: r.EventPattern, vocabulary: r.Vocabulary) -> bool:
     """True if some filter of a pattern is known only when the call has returned."""
     return any(
-        is_late(event, name, vocabulary) for event in pattern.events for name in fields_of(pattern)
+        known_at_return(event, name, vocabulary)
+        for event in pattern.events
+        for name in fields_of(pattern)
     )
 
 
-def is_late(event: str, name: str, vocabulary: r.Vocabulary) -> bool:
-    """A field of calls, which filters name, is known only when a call has returned."""
+def known_at_return(event: str, name: str, vocabulary: r.Vocabulary) -> bool:
+    """True if a field of an event's calls is known only when a call has returned."""
     declared = vocabulary.event(event)
     if declared is None or name == "class":
         return True

@@ -13,12 +13,12 @@ from tspec.resolve.program import rules as r
 
 @dataclass(frozen=True, slots=True)
 class PatternPlan:
-    """Calls of some events, distinguished by fields. `late`: some field is known at the end only."""
+    """Calls of some events, distinguished by fields. `deferred`: a field is known only when a call returns."""
 
     number: int
     events: tuple[str, ...]
     fields: tuple[str, ...]
-    late: bool
+    deferred: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Plan:
     """Kinds of lasting subjects in rules across ranks."""
     outermost: tuple[str, ...] = ()
     """Events whose calls count only where no call of the same event encloses them."""
-    late: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
     """Events whose calls are read when they return only, so that their begin is not reported."""
     lasting: Mapping[str, LastingPlan] = field(default_factory=dict)
     """Event -> the fields by which windows that may outlast a step look up its calls."""

@@ -107,7 +107,7 @@ def _render(
                 "number": one.number,
                 "events": literal(one.events),
                 "fields": literal(one.fields),
-                "late": one.late,
+                "deferred": one.deferred,
             }
             for one in plan.patterns
         ],
@@ -127,7 +127,7 @@ def _render(
         spans=[(literal(span), hook.name) for span, hook in points.spans],
         passes=[(literal(event), hook.name) for event, hook in points.passes],
         calls=[(literal(event), found) for event, found in _calls(plan).items()],
-        late=[(literal(event), windows_of(plan, event)) for event in plan.late],
+        deferred=[(literal(event), windows_of(plan, event)) for event in plan.deferred],
         passing=want_list(plan.passing),
         firsts=want_list(plan.firsts),
         kinds=literal(plan.kinds),

@@ -23,7 +23,7 @@ def settled_over(plan: Plan, one: RulePlan) -> tuple[str, ...] | None:
     event = rule.window.event
     if not rule.window.once or (rule.subjects and needs_begin(one)):
         return None
-    if event is not None and plan.pattern(event.events, fields_of(event)).late:
+    if event is not None and plan.pattern(event.events, fields_of(event)).deferred:
         return None
     groups = [each.value for each in rule.across if not isinstance(each, r.Axis)]
     wanted = [each.value for each in event.filters] if event is not None else []

@@ -55,7 +55,7 @@ Listening = list[tuple[Role, Listener]]
 
 
 class LiveJob(LiveSource):
-    """One process of a training job, from `__enter__` to `__exit__`. It is the `Source` of its
+    """One process of a training job, from `__enter__` to `__exit__`. It is the `StateSource` of its
     sinks.
 
     Faults of tspec itself are logged once each and never reach the job. Exceptions of a sink do.

@@ -27,7 +27,7 @@ Row = dict[str, Datum] | RowInTransfer
 
 
 class LiveSource:
-    """The `Source` of one process. It also reports the questions that it cannot answer."""
+    """The `StateSource` of one process. It also reports the questions that it cannot answer."""
 
     def __init__(self, spec: WatchSpec, warn: Callable[[str], None] = warn) -> None:
         self.spec = spec

@@ -50,7 +50,7 @@ class CallTracker(RuleTracker):
         """A call returned; None if its begin was not seen."""
         begun = self._edges.pop(call.id, None)
         if begun is None and call.event in self.deferred and call.begin >= self._resumed:
-            begun = self._begun_late(call, source)
+            begun = self._deferred_begin(call, source)
         if begun is None or begun.call is None:
             return None
         begun.call.close(source)
@@ -60,7 +60,7 @@ class CallTracker(RuleTracker):
         edge.begun = begun
         return edge
 
-    def _begun_late(self, call: WatchedCall, source: StateSource) -> Edge:
+    def _deferred_begin(self, call: WatchedCall, source: StateSource) -> Edge:
         """The begin of a call that was not read when it began."""
         now = self.instant(source, call.context)
         now.seq = call.begin

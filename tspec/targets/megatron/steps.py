@@ -33,7 +33,7 @@ CLEARS = (
 STEP = "megatron.core.optimizer.optimizer.MegatronOptimizer.step"
 
 
-class Clears(Listener):
+class ClearListener(Listener):
     """Gradients are cleared for the step that comes, by an optimizer or by a model."""
 
     def __init__(self, job: FollowedJob, pieces: ShardedFields) -> None:
@@ -46,7 +46,7 @@ class Clears(Listener):
         self._job.do(Scheduled())
 
 
-class Schedule:
+class MicrobatchCounter:
     """Counts the micro-batches of one rank within a step."""
 
     def __init__(self, job: FollowedJob) -> None:
@@ -106,10 +106,10 @@ def _single(given: Any) -> Any:
     return given[0] if isinstance(given, list) and given else given
 
 
-class Loops(Listener):
+class ScheduleListener(Listener):
     """Follows the schedules."""
 
-    def __init__(self, job: FollowedJob, schedule: Schedule) -> None:
+    def __init__(self, job: FollowedJob, schedule: MicrobatchCounter) -> None:
         self._job = job
         self._schedule = schedule
 
@@ -126,10 +126,10 @@ class Loops(Listener):
         self._schedule.ended()
 
 
-class Forwards(Listener):
+class ForwardStepListener(Listener):
     """Follows `forward_step`."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: MicrobatchCounter) -> None:
         self._schedule = schedule
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
@@ -145,10 +145,10 @@ class Forwards(Listener):
         self._schedule.made(result[0] if isinstance(result, tuple) else result, token)
 
 
-class Backwards(Listener):
+class BackwardStepListener(Listener):
     """Follows `backward_step`."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: MicrobatchCounter) -> None:
         self._schedule = schedule
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -158,14 +158,14 @@ class Backwards(Listener):
 
 def install(job: FollowedJob, pieces: ShardedFields) -> None:
     """Follow a job's schedules and optimizers; `pieces` learns of the optimizers."""
-    schedule = Schedule(job)
+    schedule = MicrobatchCounter(job)
     for path in LOOPS:
-        job.functions.watch_path(Role("schedule", Loops(job, schedule), path=path))
-    forward, backward = Forwards(schedule), Backwards(schedule)
+        job.functions.watch_path(Role("schedule", ScheduleListener(job, schedule), path=path))
+    forward, backward = ForwardStepListener(schedule), BackwardStepListener(schedule)
     job.functions.watch_path(Role("forward step", forward, path=f"{SCHEDULES}.forward_step"))
     job.functions.watch_path(Role("backward step", backward, path=f"{SCHEDULES}.backward_step"))
     for path in CLEARS:
-        job.functions.watch_path(Role("clears for a step", Clears(job, pieces), path=path))
+        job.functions.watch_path(Role("clears for a step", ClearListener(job, pieces), path=path))
     job.functions.watch_path(Role("overflow", Overflow(job), path=STEP))
     # `step` also returns if it skipped the update because a gradient is not finite.
     updated = ReturnListener(lambda args, kwargs: job.do(Stepped()))
