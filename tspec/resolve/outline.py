@@ -283,8 +283,12 @@ def _clause_key(clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
 
 
 def _clause(layout: nodes.Layout, clause: nodes.Place | nodes.Tied | nodes.Stage) -> str:
-    written = render(declaration(replace(layout, clauses=(clause,))), ONE_LINE)
-    return " ".join(line.strip() for line in written.splitlines()[1:-1])
+    return _inside(replace(layout, clauses=(clause,)))
+
+
+def _inside(one: nodes.Layout | nodes.Equivalence) -> str:
+    """A declaration's clauses in canonical form, as one line."""
+    return " ".join(line.strip() for line in render(declaration(one), ONE_LINE).splitlines()[1:-1])
 
 
 _TRIAL_KEYS: Mapping[type[nodes.Clause], str] = {
@@ -315,5 +319,4 @@ def _trial_key(clause: nodes.Clause) -> str:
 
 
 def _trial_clause(trial: nodes.Equivalence, clause: nodes.Clause) -> str:
-    written = render(declaration(replace(trial, clauses=(clause,))), ONE_LINE)
-    return " ".join(line.strip() for line in written.splitlines()[1:-1])
+    return _inside(replace(trial, clauses=(clause,)))

@@ -26,7 +26,7 @@ from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.selection import OUT, StepSelection, StepState
 from tspec.runtime.state import RuleState
-from tspec.runtime.tracking.rules import Evaluation
+from tspec.runtime.tracking.rules import Evaluation, TrackedRules
 from tspec.runtime.tracking.tracker import WindowTracker
 from tspec.runtime.windows import RuleWindow
 from tspec.schedule import schedule_of
@@ -89,11 +89,9 @@ class Checker:
         path = None if options.folder is None else options.folder / f"{os.getpid()}.jsonl"
         self.findings = FindingsWriter(path, options.callback, options.tell)
         self._selection = selection = StepSelection(self._schedule)
+        samples = SampleStore(self.program.passing, self.program.firsts)
         self.tracker = WindowTracker(
-            self.program,
-            self._evaluate,
-            samples=SampleStore(self.program.passing, self.program.firsts),
-            observer=options.observer,
+            TrackedRules(self.program, self._evaluate, samples=samples, observer=options.observer)
         )
         self.coordinator = Coordinator(
             self.tracker,

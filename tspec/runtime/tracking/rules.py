@@ -21,7 +21,8 @@ Evaluation = Callable[[RuleState, RuleWindow], None]
 class TrackedRules:
     """The rules of one rank, and what the trackers of their windows share.
 
-    `evaluate` runs the function of a rule on a window.
+    `evaluate` runs the function of a rule on a window. `samples` keeps history for a source that
+    does not.
     """
 
     def __init__(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 from tspec.runtime.edges import Context, StateSource, WatchedCall
-from tspec.runtime.generated import Edge, GeneratedModule
-from tspec.runtime.results import InstanceResult, RuleRecord
-from tspec.runtime.samples import SampleStore
+from tspec.runtime.generated import Edge
+from tspec.runtime.results import RuleRecord
 from tspec.runtime.state import RuleState
 from tspec.runtime.tracking.calls import CallTracker
 from tspec.runtime.tracking.passed_over import PassedOverCalls
-from tspec.runtime.tracking.rules import Evaluation, TrackedRules
+from tspec.runtime.tracking.rules import TrackedRules
 from tspec.runtime.tracking.spans import SpanTracker
 from tspec.runtime.windows import RuleWindow
 
@@ -20,21 +19,10 @@ from tspec.runtime.windows import RuleWindow
 class WindowTracker:
     """The windows of one rank's rules. It hands each edge to the generated hooks, with the tracker of
     their windows: of calls, of spans, or of calls that are passed over.
-
-    `evaluate` runs the function of a rule on a window. `samples` keeps history for a source that
-    does not.
     """
 
-    def __init__(
-        self,
-        program: GeneratedModule,
-        evaluate: Callable[[Evaluation, int, RuleWindow], None],
-        *,
-        samples: SampleStore | None,
-        observer: Callable[[InstanceResult], None] | None = None,
-    ) -> None:
-        tracked = TrackedRules(program, evaluate, samples=samples, observer=observer)
-        self.program = program
+    def __init__(self, tracked: TrackedRules) -> None:
+        self.program = tracked.program
         self.rules = tracked.rules
         self.instants = tracked.instants
         self.log = tracked.log
