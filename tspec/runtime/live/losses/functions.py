@@ -1,0 +1,95 @@
+"""The functions about losses that the declaration of a field may call, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tspec.runtime.live.losses.alignments import blank_labels
+from tspec.runtime.live.losses.causality import Causality
+from tspec.runtime.live.losses.choices import choices_across
+from tspec.runtime.live.losses.endings import SequenceEndings
+from tspec.runtime.live.losses.entropies import Entropies
+from tspec.runtime.live.losses.graph import (
+    PASSES,
+    made_by,
+    over_classes,
+    over_labels,
+    softmax_dims,
+    unscaled_scores,
+)
+from tspec.runtime.live.losses.guesses import Guesses
+from tspec.runtime.live.losses.labels import (
+    LOSSES,
+    averages_all_places,
+    counted_kinds,
+    own_logits_alike,
+    right_logits_alike,
+    right_logits_twice,
+    scored_padding,
+)
+from tspec.runtime.live.losses.masked import weak_masks
+from tspec.runtime.live.losses.operations import LossOperations
+from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
+from tspec.runtime.live.losses.picked import PickedTokens, picked_across, picked_activations
+from tspec.runtime.live.losses.policies import moving_weights
+from tspec.runtime.live.losses.rows import FlattenedRows
+from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
+from tspec.runtime.live.losses.spread import spread_sums
+from tspec.runtime.live.losses.squares import stretched_squares
+from tspec.runtime.live.losses.sums import factor_of_all
+from tspec.runtime.live.losses.terms import LossTerms
+from tspec.runtime.live.losses.tokens import TokenHistory
+from tspec.runtime.live.losses.views import swapping_views
+from tspec.runtime.live.sampling import of_first, of_first_with_graph
+
+
+def loss_functions(
+    tokens: TokenHistory, before_update: Callable[[], bool]
+) -> Mapping[str, Callable[..., Any]]:
+    """The functions of one job. `before_update`: gradients wait for an update."""
+    padding, entropies = PaddingMasks(tokens), Entropies()
+    picked = PickedTokens(tokens)
+    return {
+        "tokens_ahead": tokens.tokens_ahead,
+        "visible_targets": tokens.visible_targets,
+        "counted_padding": tokens.counted_padding,
+        "sees_later": Causality(tokens).sees_later,
+        "ends_alike": of_first_with_graph(PASSES, SequenceEndings(tokens).ends_alike),
+        "rows_swapped": of_first_with_graph(PASSES, FlattenedRows(tokens).rows_swapped),
+        "shows_padding": of_first(MASKS, padding.shows_padding),
+        "hides_tokens": of_first(MASKS, padding.hides_tokens),
+        "layer_sees_padding": of_first(MASKS, padding.layer_sees_padding),
+        "sees_padding": of_first(MASKS, padding.sees_padding),
+        "filled_padding": of_first(PASSES, padding.filled_padding),
+        "blank_labels": of_first_with_graph(LOSSES, blank_labels),
+        "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),
+        "right_logits_alike": of_first_with_graph(LOSSES, right_logits_alike),
+        "right_logits_twice": of_first_with_graph(LOSSES, right_logits_twice),
+        "own_logits_alike": of_first_with_graph(LOSSES, own_logits_alike),
+        "scored_padding": of_first_with_graph(LOSSES, scored_padding),
+        "made_by": made_by,
+        "over_classes": over_classes,
+        "over_labels": over_labels,
+        "softmax_dims": of_first(PASSES, softmax_dims),
+        "operations": LossOperations().operations,
+        "weak_masks": of_first(PASSES, weak_masks),
+        **LossTerms(before_update).functions,
+        "factor_of_all": factor_of_all,
+        "averages_all_places": of_first(PASSES, averages_all_places),
+        "picked_sees_later": of_first(PASSES, picked.picked_sees_later),
+        "picked_ahead": of_first(PASSES, picked.picked_ahead),
+        "picked_across": of_first(PASSES, picked_across),
+        "picked_activations": of_first(PASSES, picked_activations),
+        "is_entropy": entropies.is_entropy,
+        "added_entropies": entropies.added_entropies,
+        **Guesses().functions,
+        "unscaled_scores": of_first(PASSES, unscaled_scores),
+        "swapping_views": of_first(PASSES, swapping_views),
+        "choices_across": of_first(PASSES, choices_across),
+        "crossed_norms": of_first(PASSES, crossed_norms),
+        "blunt_similarities": of_first(PASSES, blunt_similarities),
+        "stretched_squares": of_first(PASSES, stretched_squares),
+        "spread_sums": of_first(PASSES, spread_sums),
+        "moving_weights": of_first(PASSES, moving_weights),
+    }
