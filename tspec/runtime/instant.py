@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from tspec.builtin.numbers import as_float
 from tspec.builtin.structure import STRUCTURE
@@ -33,10 +34,20 @@ PASSING = frozenset(("batch", "message"))
 """Kinds of subjects that exist only for the step in which they were created."""
 
 
-Structure = dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Any]]]
-"""Kind and field -> the subjects when it was read, and the column; no field: the subjects as values.
+@dataclass(slots=True)
+class Structure:
+    """The structure of models as read in one step, each part with the subjects that there were then."""
 
-Of filters in place of a field: the subjects that they choose, as keys."""
+    columns: dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Datum]]] = field(
+        default_factory=dict
+    )
+    """Kind and field -> the column."""
+    refs: dict[str, tuple[tuple[str, ...], tuple[Ref, ...]]] = field(default_factory=dict)
+    """Kind -> its subjects as values."""
+    chosen: dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = field(
+        default_factory=dict
+    )
+    """Kind and filters as text -> the subjects that the filters choose."""
 
 
 _READ = frozenset(
@@ -159,12 +170,14 @@ class StateInstant:
         found = self._plain.get(key)
         if found is None:
             held = self.structure if key in STRUCTURE else None
-            there, found = (None, None) if held is None else held.get(key, (None, None))
-            if found is None or there != self.subjects(key[0]):
+            known = None if held is None else held.columns.get(key)
+            if known is not None and known[0] == self.subjects(key[0]):
+                found = known[1]
+            else:
                 raw = self.source.fields(*key)
                 found = column_of(raw, map(TensorSample, repeat({})))
                 if held is not None:
-                    held[key] = (self.subjects(key[0]), found)
+                    held.columns[key] = (self.subjects(key[0]), found)
             self._plain[key] = found
         return found
 
@@ -248,11 +261,10 @@ class StateInstant:
             if found is None:
                 found = self._picked[key] = self._chosen(kind, names, filters)
             return found
-        known = held.get(key)
+        known = held.chosen.get(key)
         if known is None or known[0] != names:
-            chosen = self._chosen(kind, names, filters)
-            known = held[key] = (names, dict.fromkeys(chosen))
-        return tuple(known[1])
+            known = held.chosen[key] = (names, self._chosen(kind, names, filters))
+        return known[1]
 
     def _chosen(
         self, kind: str, names: tuple[str, ...], filters: tuple[tuple[str, Datum], ...]
@@ -284,12 +296,15 @@ class StateInstant:
         found = self._refs.get(kind)
         if found is None:
             names = self.subjects(kind)
-            held = {} if self.structure is None else self.structure
-            there, column = held.get((kind, ""), ((), {}))
-            if there != names:
-                column = {name: Ref(kind, name) for name in names}
-                held[kind, ""] = (names, column)
-            found = self._refs[kind] = tuple(column.values())
+            held = self.structure
+            known = None if held is None else held.refs.get(kind)
+            if known is not None and known[0] == names:
+                found = known[1]
+            else:
+                found = tuple([Ref(kind, name) for name in names])
+                if held is not None:
+                    held.refs[kind] = (names, found)
+            self._refs[kind] = found
         return found
 
     # fields

@@ -12,7 +12,7 @@ class Instants:
 
     def __init__(self, samples: SampleStore | None) -> None:
         self.samples = samples
-        self._structure_of: tuple[int, Structure] = (0, {})
+        self._structure_of: tuple[int, Structure] = (0, Structure())
         """A step, and the structure of models that was read in it."""
         self._pass: tuple[int, StateInstant] | None = None
         """The outermost forward call that runs, and an instant in it."""
@@ -23,7 +23,7 @@ class Instants:
         """
         now = StateInstant(source, context, self.samples)
         if context.step != self._structure_of[0]:
-            self._structure_of = (context.step, {})
+            self._structure_of = (context.step, Structure())
         if context.step > 0:
             now.structure = self._structure_of[1]
         return now
