@@ -1,5 +1,5 @@
-"""The reasons why an instance is idle, unknown or violated without its claim, as text that every
-executor gives.
+"""The verdicts on instances, and the reasons why an instance is idle, unknown or violated without its
+claim, as text that every executor gives.
 
 A reason is text because findings, reports and a database hold text. Its words are defined only
 here, and so is the way to read them. The reason why a value is missing is `tspec.values.Missing`.
@@ -8,6 +8,10 @@ here, and so is the way to read them. The reason why a value is missing is `tspe
 from __future__ import annotations
 
 import re
+from typing import Literal
+
+Verdict = Literal["holds", "violated", "idle", "unknown"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
 
 CUT_OFF = "cut off"
 """The recording ends within the window."""

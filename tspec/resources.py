@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 Folder = Literal["grammars", "stdlib", "specs"]
+SPECS: tuple[Folder, ...] = ("stdlib", "specs")
+"""Folders that hold specs."""
 
 PACKAGE = Path(__file__).resolve().parent
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from tspec.builtin.actions import ActionName
-from tspec.check.verdicts import Decision, Instance, Verdict, Verdicts
+from tspec.check.verdicts import Decision, Instance, Verdicts
+from tspec.reasons import Verdict
 from tspec.resolve.program import rules
 from tspec.resolve.program.types import BOOL, FLOAT, TENSOR, CallOf, Entity, ListOf
 from tspec.source import NOWHERE, Source, Span

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tspec.check.verdicts import Decision, Instance, Verdicts
+from tspec.reasons import VERDICTS
 from tspec.resolve.program.rules import Program, Rule, Vocabulary
 from tspec.runtime import edges
 from tspec.runtime.checker import Checker, CheckerOptions
@@ -19,7 +20,7 @@ from tspec.runtime.ranks import wire
 from tspec.runtime.ranks.allgather import AllGather, Round
 from tspec.runtime.ranks.packets import Packet
 from tspec.runtime.ranks.sync import SyncPolicy
-from tspec.runtime.results import VERDICTS, InstanceResult
+from tspec.runtime.results import InstanceResult
 from tspec.runtime.state import RuleState
 from tspec.runtime.transfers import Transfer
 from tspec.runtime.values import NOT_RECORDED

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from tspec.reasons import is_of_absence
+from tspec.reasons import Verdict, is_of_absence
 from tspec.trace.endings import EndsEarly
 from tspec.trace.model import Location
-
-Verdict = Literal["holds", "violated", "idle", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tspec.builtin.kinds import PASSING
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Expr, Filter, For, Rule, Vocabulary, Window
-from tspec.resolve.program.types import PASSING, CallOf, Entity, plain
+from tspec.resolve.program.types import CallOf, Entity, plain
 from tspec.resolve.program.walk import walk
 from tspec.source import NOWHERE
 

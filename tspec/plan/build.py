@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from tspec.builtin.actions import ACTIONS
 from tspec.builtin.events import FETCHES, UPDATES
+from tspec.builtin.kinds import PASSING
 from tspec.plan.calls import alone, deferred, inside, operators, outermost, unopened
 from tspec.plan.events import (
     counted,
@@ -26,7 +27,7 @@ from tspec.plan.receivers import receivers
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import conjuncts, looks_back
-from tspec.resolve.program.types import PASSING, holds_tensors, innermost
+from tspec.resolve.program.types import holds_tensors, innermost
 from tspec.resolve.program.walk import expressions
 from tspec.values import STEP_OF_RUN
 

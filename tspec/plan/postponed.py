@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tspec.builtin.actions import ACTIONS
 from tspec.builtin.features import OF_ELEMENTS
+from tspec.builtin.kinds import PASSING
 from tspec.plan.events import counted
 from tspec.plan.reads import Reads
 from tspec.resolve.program import rules as r
-from tspec.resolve.program.types import PASSING
 
 
 def is_postponable(rule: r.Rule, reads: Reads) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from tspec.builtin.events import LIGHT, OTHER, EventRoles, roles_of
+from tspec.builtin.kinds import PASSING
 from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
 from tspec.runtime.edges import Missing, StateSource, WatchedCall
-from tspec.runtime.instant import PASSING
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.transfers import arrived
 from tspec.trace.model import Sample, Value

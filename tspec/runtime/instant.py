@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple, Protocol
 
+from tspec.builtin.kinds import PASSING
 from tspec.builtin.numbers import as_float
 from tspec.builtin.structure import STRUCTURE
 from tspec.runtime.calls.call import CallRecord
@@ -28,10 +29,6 @@ class Want(NamedTuple):
     kind: str
     field: str
     features: tuple[str, ...] = ()
-
-
-PASSING = frozenset(("batch", "message"))
-"""Kinds of subjects that exist only for the step in which they were created."""
 
 
 @dataclass(slots=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
-from tspec.reasons import DIED, DIFFER, LACKS, NO_WINDOW, ONE_HOLDER, of_rank
+from tspec.reasons import DIED, DIFFER, LACKS, NO_WINDOW, ONE_HOLDER, Verdict, of_rank
 from tspec.runtime.edges import Location
 from tspec.runtime.members import Leaves, Pasts
-from tspec.runtime.results import InstanceResult, RuleRecord, Verdict, claimed, due
+from tspec.runtime.results import InstanceResult, RuleRecord, claimed, due
 from tspec.runtime.series.history import Index, SubjectHistory
 from tspec.runtime.windows import At
 from tspec.values import Datum, show

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from tspec.due import ActionRecord
-from tspec.reasons import CUT_OFF
+from tspec.reasons import CUT_OFF, Verdict
 from tspec.runtime.edges import Context, Location, Missing
 from tspec.runtime.windows import At, RuleWindow
 from tspec.values import Datum
 
-Verdict = Literal["holds", "violated", "idle", "unknown"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
 IDLE = "idle"
 """The value of a claim that is vacuous; other claims are true, false or missing."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tspec.builtin.kinds import PASSING
 from tspec.runtime.edges import StateSource
-from tspec.runtime.instant import PASSING, StateInstant, Want
+from tspec.runtime.instant import StateInstant, Want
 from tspec.values import Datum
 
 Birth = tuple[str, str, int, int]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from tspec.builtin.kinds import PASSING
 from tspec.reasons import no_group
 from tspec.runtime.calls.call import CallRecord, Pattern, outermost
 from tspec.runtime.calls.index import CallIndex
 from tspec.runtime.calls.log import CallLog
 from tspec.runtime.cut_off import CutOffInstant
 from tspec.runtime.edges import Location, Missing, Ref
-from tspec.runtime.instant import PASSING, StateInstant
+from tspec.runtime.instant import StateInstant
 from tspec.runtime.values import NOT_RECORDED
 from tspec.values import Datum
 

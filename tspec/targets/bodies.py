@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
+from tspec.builtin.kinds import PASSING
 from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.shown import reads
@@ -13,7 +14,7 @@ from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import group_names, variables
-from tspec.resolve.program.types import PASSING, holds_tensors, plain
+from tspec.resolve.program.types import holds_tensors, plain
 from tspec.resolve.program.walk import operands
 from tspec.targets.idle import (
     are_any,

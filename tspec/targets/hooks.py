@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
+from tspec.builtin.kinds import PASSING
 from tspec.diagnostics import with_article
 from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, fields_of, is_windows_call
@@ -15,7 +16,6 @@ from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.failures import failure
 from tspec.resolve.program.queries import group_names
-from tspec.resolve.program.types import PASSING
 from tspec.targets.bodies import INDENT, comment_of
 from tspec.targets.idle import (
     are_any,

@@ -4,13 +4,14 @@ no rule reads.
 
 from __future__ import annotations
 
+from tspec.builtin.kinds import PASSING
 from tspec.plan.calls import needs_begin
 from tspec.plan.events import counted, is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
 from tspec.resolve.program.queries import conjuncts
-from tspec.resolve.program.types import PASSING, innermost
+from tspec.resolve.program.types import innermost
 from tspec.resolve.program.walk import expressions
 from tspec.targets.literals import literal
 from tspec.values import STEP_OF_RUN

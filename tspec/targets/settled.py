@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tspec.builtin.kinds import PASSING
 from tspec.builtin.structure import BUILT
 from tspec.plan.calls import needs_begin
 from tspec.plan.events import fields_of
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
-from tspec.resolve.program.types import PASSING, innermost
+from tspec.resolve.program.types import innermost
 from tspec.resolve.program.walk import expressions
 
 

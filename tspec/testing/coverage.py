@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from tspec.check.interpret.decide import decide
-from tspec.check.verdicts import Verdict
+from tspec.reasons import VERDICTS, Verdict
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.resolve.program.text import text
@@ -72,7 +72,7 @@ class RuleCoverage:
     def gaps(self) -> tuple[Gap, ...]:
         """The gaps of a rule, most serious first. A rule that was never due has no other gap."""
         rule = self.rule
-        holds, violated, idle, unknown = (self.verdicts[each] for each in _VERDICTS)
+        holds, violated, idle, unknown = (self.verdicts[each] for each in VERDICTS)
         if not (holds or violated or unknown):
             why = "it was never due" if idle else "it had no instance"
             return (Gap("TS0610", f"vacuous: {why}", rule.source, rule.span),)
@@ -89,9 +89,6 @@ class RuleCoverage:
                 said = f"`{seen.condition.text}` was never {' or '.join(missing)}"
                 found.append(Gap("TS0613", said, rule.source, seen.condition.span))
         return tuple(found)
-
-
-_VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ class VerdictCounts:
     def of(self, name: str) -> Mapping[Verdict, int]:
         """The four numbers of one name."""
         found = self.by_name.get(name, Counter())
-        return {verdict: found[verdict] for verdict in _VERDICTS}
+        return {verdict: found[verdict] for verdict in VERDICTS}
 
 
 def conditions(rule: Rule) -> tuple[CoveredCondition, ...]:

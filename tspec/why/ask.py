@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.check.interpret import decide_rule, job_of
-from tspec.check.verdicts import Decision, Verdict
+from tspec.check.verdicts import Decision
+from tspec.reasons import VERDICTS, Verdict
 from tspec.resolve.program.rules import Rule
 from tspec.trace.model import Trace
 from tspec.why.look import InspectedInstance, look
 from tspec.why.recording import events_of, kinds_of, part_for
-
-VERDICTS: tuple[Verdict, ...] = ("holds", "violated", "idle", "unknown")
-
 
 MOST = 1000
 """The number of fired instances whose values are read."""

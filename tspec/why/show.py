@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tspec.check.verdicts import Decision, Verdict
+from tspec.check.verdicts import Decision
 from tspec.printable import visible
+from tspec.reasons import Verdict
 from tspec.why.ask import BlockingCondition, WhyAnswer
 from tspec.why.conditions import OTHER
 from tspec.why.look import InspectedInstance, stopped_it

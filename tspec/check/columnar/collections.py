@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tspec.builtin.kinds import PASSING
 from tspec.check.columnar import operators, state
 from tspec.check.columnar.reads import FEATURE_SHAPES, KNOWN
 from tspec.check.columnar.relation import Relation, is_column
@@ -32,7 +33,7 @@ from tspec.check.columnar.shapes import (
 )
 from tspec.check.columnar.sql import text
 from tspec.resolve.program import rules
-from tspec.resolve.program.types import PASSING, SetOf
+from tspec.resolve.program.types import SetOf
 
 _CARRIED = (
     "rank", "w", "c", "call_lo", "call_hi", "l_hi", "sample_lo", "sample_hi",

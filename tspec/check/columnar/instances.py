@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tspec.builtin.kinds import PASSING
 from tspec.check.columnar import groups, members, operators
 from tspec.check.columnar.calls import of_window
 from tspec.check.columnar.collections import field_of, holds
@@ -32,7 +33,7 @@ from tspec.plan.events import is_windows_call
 from tspec.resolve.program import rules
 from tspec.resolve.program.queries import variables
 from tspec.resolve.program.rules import For, Rule
-from tspec.resolve.program.types import PASSING, holds_tensors
+from tspec.resolve.program.types import holds_tensors
 
 LAST = Frame("l")
 """Subjects are those that exist when the window closes. If it is cut off, they are those at the

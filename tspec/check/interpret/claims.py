@@ -16,7 +16,7 @@ from tspec.check.interpret.folds import feature
 from tspec.check.interpret.frames import EvaluationContext
 from tspec.check.interpret.timeline import Moment, TimelineCall
 from tspec.check.interpret.values import Datum
-from tspec.check.verdicts import Verdict
+from tspec.reasons import Verdict
 from tspec.resolve.program.rules import Contains, EventPattern, OnlyDuring, Ordered
 from tspec.trace.model import Missing
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tspec.builtin.kinds import PASSING
 from tspec.check.interpret import calls, folds, lookback, values
 from tspec.check.interpret.frames import EvaluationContext
 from tspec.check.interpret.timeline import TimelineCall
 from tspec.check.interpret.values import Datum
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Expr
-from tspec.resolve.program.types import PASSING, SetOf
+from tspec.resolve.program.types import SetOf
 from tspec.trace.model import Missing, Ref
 from tspec.values import STEP_OF_RUN, step_of_run
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tspec.builtin.kinds import PASSING
 from tspec.check.interpret.calls import earlier_in_step, is_window, wanted
 from tspec.check.interpret.expressions import evaluate, ordered, passing, reader
 from tspec.check.interpret.frames import (
@@ -24,7 +25,6 @@ from tspec.check.interpret.windows import occurrences, of_call, with_place
 from tspec.check.verdicts import Instance
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import For, Rule
-from tspec.resolve.program.types import PASSING
 from tspec.trace.model import Missing, Ref
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tspec.builtin.kinds import PASSING
 from tspec.check.interpret.calls import calls_of, is_window, wanted
 from tspec.check.interpret.expressions import reader
 from tspec.check.interpret.frames import EvaluationContext, LocalInstance
@@ -17,7 +18,6 @@ from tspec.check.interpret.windows import occurrences, of_call
 from tspec.check.verdicts import Instance
 from tspec.reasons import DIED, LACKS, NO_WINDOW, of_rank
 from tspec.resolve.program.rules import Rule
-from tspec.resolve.program.types import PASSING
 from tspec.trace.model import Context, Finish, Ref
 
 

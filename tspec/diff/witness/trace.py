@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tspec.builtin.kinds import PASSING
 from tspec.diff.witness.job import (
     InnerCall,
     PartialTensor,
@@ -15,9 +16,9 @@ from tspec.diff.witness.job import (
     WindowEdge,
     settled,
 )
+from tspec.logic.encode import ALWAYS
 from tspec.resolve.program import rules
 from tspec.resolve.program.rules import Rule
-from tspec.resolve.program.types import PASSING
 from tspec.resolve.program.walk import Part, children
 from tspec.trace.model import (
     Begin,
@@ -32,8 +33,6 @@ from tspec.trace.model import (
     Trace,
 )
 from tspec.values import STEP_OF_RUN
-
-OF_CONTEXT = frozenset({"step", STEP_OF_RUN, "epoch", "microbatch", "phase", "rank"})
 
 
 def trace_of(job: SyntheticJob, returns: Sequence[bool], instant: bool) -> Trace:
@@ -154,7 +153,7 @@ class _RankWriter:
     # --- state ----------------------------------------------------------------------------------
 
     def _state(self, at: WindowEdge) -> None:
-        context = {k: v for k, v in self._of_context(at).items() if k not in OF_CONTEXT}
+        context = {k: v for k, v in self._of_context(at).items() if k not in ALWAYS}
         self._sample("context", "", context)
         for subject in self.job.subjects:
             self._subject(subject, at)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
-from tspec.resources import Folder, shipped
+from tspec.resources import SPECS, shipped
 from tspec.source import Source, Span
 from tspec.syntax import nodes
 from tspec.syntax.editions import upgrade
@@ -20,7 +20,6 @@ from tspec.syntax.parse import parse
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _MODULE_LINE = re.compile(r"^[ \t]*module[ \t]+([\w.]+)", re.MULTILINE)
 _NOT_SPECS = frozenset({"node_modules", "__pycache__", "site-packages", "build", "dist", "venv"})
-_SHIPPED: tuple[Folder, ...] = ("stdlib", "specs")
 _MOST_FOLDERS = 5000
 """The number of folders that are searched. A file outside of any project may lie in a large home
 folder.
@@ -251,7 +250,7 @@ class Reader:
     def _shipped_modules(self) -> dict[str, Path]:
         if self._shipped is None:
             self._shipped = {
-                name: path for folder in _SHIPPED for name, path in _modules_under(shipped(folder))
+                name: path for folder in SPECS for name, path in _modules_under(shipped(folder))
             }
         return self._shipped
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, cast
 
-PASSING = frozenset(("batch", "message"))
-"""Kinds of subjects that exist only for the step in which they were created."""
-
 Simple = Literal[
     "bool",
     "int",

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tspec.reasons import VERDICTS
 from tspec.runtime.messages.findings import details_of
-from tspec.runtime.results import VERDICTS, RuleRecord
+from tspec.runtime.results import RuleRecord
 
 
 def added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -17,6 +17,8 @@ from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.received import SentUpdates
 from tspec.runtime.live.watched import Listener, Role
 
+BACKWARD = "torch.autograd.backward"
+
 
 class BackwardListener(Listener):
     """Follows backward passes."""
@@ -56,5 +58,5 @@ class BackwardListener(Listener):
 
 def install(job: FollowedJob) -> None:
     """Follow backward passes."""
-    role = Role("backward pass", BackwardListener(job), path="torch.autograd.backward")
+    role = Role("backward pass", BackwardListener(job), path=BACKWARD)
     job.functions.watch_function(torch.autograd.backward, role)

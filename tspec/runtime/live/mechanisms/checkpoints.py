@@ -14,6 +14,7 @@ from tspec.runtime.live.checkpoints.resumed import LoadedCheckpoints
 from tspec.runtime.live.checkpoints.stored import StoredTensors
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.living import instances_of
+from tspec.runtime.live.mechanisms.backward import BACKWARD
 from tspec.runtime.live.watched import Listener, ReturnListener, Role
 
 READ = "torch.load"
@@ -25,7 +26,6 @@ OPTIMIZER = "torch.optim.Optimizer.load_state_dict"
 LOAD = "torch.nn.Module.load_state_dict"
 SCALER = "torch.amp.grad_scaler.GradScaler.step"
 SEEDS = ("torch.random.manual_seed", "torch.random.seed")
-BACKWARD = "torch.autograd.backward"
 
 
 class ReadListener(Listener):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tspec.runtime.live.entities.stages import STAGE
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.watched import Listener, Role
 
-STAGE = "torch.distributed.pipelining.stage._PipelineStageBase"
 BACKWARD = "backward_one_chunk"
 PASSES = {"forward_one_chunk": "fwd_chunk_id", BACKWARD: "bwd_chunk_id"}
 """Methods that make one pass of a stage, and the argument with the number, from 0 on."""

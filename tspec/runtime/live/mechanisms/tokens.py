@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tspec.runtime.live.followed import FollowedJob
+from tspec.runtime.live.mechanisms.backward import BACKWARD
 from tspec.runtime.live.watched import Listener, Role
 
 EMBEDDING = "torch.nn.functional.embedding"
-BACKWARD = "torch.autograd.backward"
 
 
 class EmbeddingListener(Listener):
