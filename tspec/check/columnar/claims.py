@@ -19,6 +19,7 @@ from tspec.check.columnar.relation import Relation, own
 from tspec.check.columnar.scope import CONTEXT, Frame, QueryScope
 from tspec.check.columnar.shapes import (
     ABSENT,
+    NOT_RECORDED,
     NOTHING,
     REASONS,
     STRING,
@@ -31,6 +32,7 @@ from tspec.check.columnar.sql import text
 from tspec.resolve.program.rules import Contains, EventPattern, OnlyDuring, Ordered
 
 CUT_OFF = text(reasons.CUT_OFF)
+UNREAD = text(REASONS[NOT_RECORDED])
 LAST = Frame("l")
 NO_CALL = "NULL::BIGINT"
 
@@ -123,7 +125,7 @@ def _call_only_in(scope: QueryScope, expect: OnlyDuring) -> ClaimColumns:
     facts = scope.facts
     call = read(scope, expect.subject, Frame())
     if not (isinstance(call.shape, SingleShape) and call.shape.name == "call"):
-        return ClaimColumns("'unknown'", "'not recorded'")
+        return ClaimColumns("'unknown'", UNREAD)
     subject = scope.relation.column(call.value)
     parts = []
     for event in expect.events:
@@ -138,7 +140,7 @@ def _call_only_in(scope: QueryScope, expect: OnlyDuring) -> ClaimColumns:
         f"CASE WHEN e_at IS NULL OR {subject} IS NULL THEN 'unknown' "
         f"WHEN {there} THEN 'holds' ELSE 'violated' END"
     )
-    why = scope.relation.column(f"CASE WHEN e_at IS NULL THEN {CUT_OFF} ELSE 'not recorded' END")
+    why = scope.relation.column(f"CASE WHEN e_at IS NULL THEN {CUT_OFF} ELSE {UNREAD} END")
     return ClaimColumns(verdict, why)
 
 

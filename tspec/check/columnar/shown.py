@@ -9,27 +9,21 @@ from typing import Any
 from tspec.check.columnar.decide import InstanceTable
 from tspec.check.columnar.facts import Facts
 from tspec.check.columnar.shapes import (
-    ABSENT,
-    NO_HISTORY,
-    NOT_RECORDED,
+    REASONS,
     ListShape,
     MapShape,
     Shape,
     SingleShape,
 )
+from tspec.check.columnar.sql import text
 from tspec.plan.shown import ShownValue
+from tspec.reasons import DIFFER
 from tspec.trace.model import Location, Missing, Ref, Tensor
 from tspec.trace.values import decode, decode_location
 from tspec.values import Datum, show
 
 MOST = 1000
 """The number of violated instances of a rule whose values are read; a finding shows the first."""
-
-_MISSING = {
-    ABSENT: Missing.ABSENT,
-    NOT_RECORDED: Missing.NOT_RECORDED,
-    NO_HISTORY: Missing.NO_HISTORY,
-}
 
 
 def shown(decisions: InstanceTable, facts: Facts) -> Mapping[int, Mapping[str, str]]:
@@ -40,7 +34,7 @@ def shown(decisions: InstanceTable, facts: Facts) -> Mapping[int, Mapping[str, s
     rows = facts.ask(
         f"""SELECT {decisions.group}, rank, {cells} FROM {decisions.rows} WHERE {decisions.group} IN (
               SELECT row FROM {decisions.table} WHERE verdict = 'violated'
-                AND reason IS DISTINCT FROM 'members differ on when'
+                AND reason IS DISTINCT FROM {text(DIFFER)}
               ORDER BY step, at0, at1 LIMIT {MOST}) ORDER BY rank"""
     )
     names = _ShownNames(facts)
@@ -94,7 +88,7 @@ class _ShownNames:
 
     def _datum(self, value: Any, why: int | None, shape: Shape) -> Datum:
         if why is not None:
-            return _MISSING[why]
+            return Missing(REASONS[why])
         if isinstance(shape, ListShape):
             items = [self._datum(item["v"], item["m"], shape.item) for item in value]
             return frozenset(items) if shape.is_set else tuple(items)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 from tspec import reasons
-from tspec.check.columnar.shapes import Unsupported
+from tspec.check.columnar.shapes import REASONS, Unsupported
+
+_NUMBERS = " ".join(f"WHEN '{name}' THEN {number}" for number, name in REASONS.items())
+"""From the text of a reason to its number, as the branches of a CASE."""
 
 MACROS = (
     # DuckDB takes NaN for equal to itself and for the greatest number; IEEE does not.
@@ -18,10 +21,8 @@ MACROS = (
     """j_float(j) AS CASE WHEN json_type(j) = 'OBJECT'
         THEN ('0x' || (j ->> '$.float'))::UBIGINT::BIT::DOUBLE ELSE try_cast(j AS DOUBLE) END""",
     "j_subject(j) AS hash((j ->> '$.ref[0]') || ' ' || (j ->> '$.ref[1]'))",
-    "j_missing(j) AS CASE j ->> '$.missing' WHEN 'absent' THEN 1 WHEN 'not recorded' THEN 2 "
-    "WHEN 'no history yet' THEN 3 END::TINYINT",
-    "reason(t) AS CASE t WHEN 'absent' THEN 1 WHEN 'not recorded' THEN 2 "
-    "WHEN 'no history yet' THEN 3 END::TINYINT",
+    f"j_missing(j) AS CASE j ->> '$.missing' {_NUMBERS} END::TINYINT",
+    f"reason(t) AS CASE t {_NUMBERS} END::TINYINT",
     "j_at(j, k) AS json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1'))",
     # The sorted entries of a map, which are equal for equal maps in any order of keys.
     "j_pairs(j) AS list_sort(list_transform(json_keys(j), lambda k: k || '=' || j_at(j, k)::VARCHAR))",
