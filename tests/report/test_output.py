@@ -102,6 +102,15 @@ def test_silence_is_told_from_blindness() -> None:
     assert "1 without an instance" in text
 
 
+def test_the_reason_stands_beside_its_rule() -> None:
+    rules = [rule(f"rule_{'x' * n}", scenes.contains("b")) for n in range(16, 22)]
+    found = verdicts(*[decided(each, [1], verdict="idle", reason="no group dp") for each in rules])
+    _, _, _, *lines = printed(program(*rules), found, limits=VERBOSE).splitlines()
+    shown = [f"{each.name} (no group dp)" for each in rules]
+    assert [one for line in lines for one in line.strip().rstrip(",").split(", ")] == shown
+    assert 1 < len(lines) and max(map(len, lines)) <= 80
+
+
 def test_no_line_is_wider_than_the_terminal() -> None:
     long: Rule = rule(
         "a_rule_with_quite_a_long_name_that_goes_on", scenes.below(), over="parameter"

@@ -77,6 +77,11 @@ class Tally:
     """True if some are violated, and no action of the rule is due yet: `warn after 5 consecutive steps`."""
 
     @property
+    def reason(self) -> str:
+        """The commonest of these reasons; empty if there is none."""
+        return self.reasons[0][0] if self.reasons else ""
+
+    @property
     def total(self) -> int:
         """All instances."""
         return self.holds + self.violated + self.idle + self.unknown

@@ -354,7 +354,7 @@ def _case(rule: Rule, tally: Tally, messages: Mapping[str, str], about: RuleHelp
     elif tally.state == "held":
         state = "passed"
     else:
-        reason = f": {tally.reasons[0][0]}" if tally.reasons else ""
+        reason = f": {tally.reason}" if tally.reason else ""
         message = f"{_SILENT[tally.state]}{reason}"
     line = rule.source.position(rule.span.start).line
     return Case(rule.qualified, rule.source.path, state, message, line, about.properties)

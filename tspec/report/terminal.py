@@ -84,6 +84,9 @@ _STATES: Mapping[str, str] = {
     "absent": "without an instance (nothing in the job that they apply to)",
 }
 
+_UNBROKEN = "\N{NO-BREAK SPACE}"
+"""Stands for a space at which a line is not wrapped."""
+
 
 def _headline(report: Report) -> Text:
     if not report.findings and report.faults:
@@ -106,12 +109,9 @@ def _headline(report: Report) -> Text:
 
 
 def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Console) -> None:
-    names = [
-        f"{t.rule.rpartition('.')[2]}{f' ({t.reasons[0][0]})' if t.reasons else ''}"
-        for t in tallies
-    ]
+    names = [f"{t.rule.rpartition('.')[2]}{f' ({t.reason})' if t.reason else ''}" for t in tallies]
     console.print(_line(f"{len(tallies)} {sentence}:"), highlight=False, soft_wrap=True)
-    _indented(_listed(names, shown), console, style="dim")
+    _indented(_listed(names, shown), console, style="dim", whole=names)
 
 
 def _print_incomplete(report: Report, console: Console, limits: Limits) -> None:
@@ -279,11 +279,15 @@ def _hanging(head: str, text: str, console: Console, style: str) -> None:
         console.print(_line(f"{margin}{line}", style=style), highlight=False, soft_wrap=True)
 
 
-def _indented(text: str, console: Console, style: str = "") -> None:
+def _indented(text: str, console: Console, style: str = "", whole: Sequence[str] = ()) -> None:
+    """Print wrapped text. Parts of it that are to stay `whole` are not broken at their spaces."""
     margin = " " * (2 + len(text) - len(text.lstrip()))
     shown = visible(text.lstrip())
+    for part in map(visible, whole):
+        shown = shown.replace(part, part.replace(" ", _UNBROKEN))
     for line in textwrap.wrap(shown, console.width - len(margin), break_on_hyphens=False):
-        console.print(_line(f"{margin}{line}", style=style), highlight=False, soft_wrap=True)
+        said = f"{margin}{line}".replace(_UNBROKEN, " ")
+        console.print(_line(said, style=style), highlight=False, soft_wrap=True)
 
 
 def _line(text: str, style: str = "") -> Text:
