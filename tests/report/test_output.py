@@ -108,7 +108,7 @@ def test_the_reason_stands_beside_its_rule() -> None:
     _, _, _, *lines = printed(program(*rules), found, limits=VERBOSE).splitlines()
     shown = [f"{each.name} (no group dp)" for each in rules]
     assert [one for line in lines for one in line.strip().rstrip(",").split(", ")] == shown
-    assert 1 < len(lines) and max(map(len, lines)) <= 80
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
 
 
 def test_no_line_is_wider_than_the_terminal() -> None:

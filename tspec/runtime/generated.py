@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from tspec.runtime.calls.call import CallRecord, Kept, Pattern
 from tspec.runtime.calls.log import Retention
+from tspec.runtime.columns import Want
 from tspec.runtime.given import CompiledFor
-from tspec.runtime.instant import StateInstant, Want
+from tspec.runtime.instant import StateInstant
 from tspec.runtime.joint import JointDecision
 from tspec.runtime.results import RuleRecord
 from tspec.runtime.windows import CallPosition

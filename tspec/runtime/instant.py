@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import repeat
-from typing import NamedTuple, Protocol
 
 from tspec.builtin.kinds import PASSING
 from tspec.builtin.numbers import as_float
 from tspec.builtin.structure import STRUCTURE
 from tspec.runtime.calls.call import CallRecord
+from tspec.runtime.columns import SampleHistory, Structure, Want
 from tspec.runtime.edges import Context, Missing, Ref, StateSource
 from tspec.runtime.functions import device_part, is_of_class
 from tspec.runtime.reading import read_more, read_samples
@@ -23,49 +22,12 @@ _NONE: frozenset[str] = frozenset()
 _Column = tuple[tuple[str, str], Mapping[str, Datum], list[Datum]]
 
 
-class Want(NamedTuple):
-    """A column that rules read: a field of every subject of a kind, and the features of its tensors."""
-
-    kind: str
-    field: str
-    features: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Structure:
-    """The structure of models as read in one step, each part with the subjects that there were then."""
-
-    columns: dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Datum]]] = field(
-        default_factory=dict
-    )
-    """Kind and field -> the column."""
-    refs: dict[str, tuple[tuple[str, ...], tuple[Ref, ...]]] = field(default_factory=dict)
-    """Kind -> its subjects as values."""
-    chosen: dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = field(
-        default_factory=dict
-    )
-    """Kind and filters as text -> the subjects that the filters choose."""
-
-
 _READ = frozenset(
     (
         "_born", "_columns", "_names", "_picked", "_places", "_plain", "_read", "_refs", "_values",
         "_wanted",
     )
 )  # fmt: skip
-
-
-class SampleHistory(Protocol):
-    """Earlier samples, kept for a source that forgets."""
-
-    def born(self, kind: str) -> Mapping[str, int]:
-        """The sequence number at which each passing subject was created, by name."""
-
-    def column(self, kind: str, name: str) -> Mapping[str, Datum] | None:
-        """The column of a passing kind as it was then; None for other kinds."""
-
-    def first(self, kind: str, name: str) -> Mapping[str, Datum]:
-        """A field as it was when each subject was first seen."""
 
 
 class StateInstant:

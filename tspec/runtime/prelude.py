@@ -6,6 +6,7 @@ from tspec.runtime.calls.call import KeptField, Pattern, own
 from tspec.runtime.calls.log import Retention
 from tspec.runtime.checker import Checker, CheckerOptions
 from tspec.runtime.claims import call_only_during, change_only_during, contains, in_order
+from tspec.runtime.columns import Want
 from tspec.runtime.edges import Ref
 from tspec.runtime.features import cast_feature, difference_feature, feature
 from tspec.runtime.folds import fold_list
@@ -13,7 +14,6 @@ from tspec.runtime.functions import apply, is_of_class
 from tspec.runtime.generated import GeneratedModule, Unopened
 from tspec.runtime.given import CompiledFor
 from tspec.runtime.install import Installed
-from tspec.runtime.instant import Want
 from tspec.runtime.joint import JointDecision, SubjectChoice
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
 from tspec.runtime.members import (

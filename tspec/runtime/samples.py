@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tspec.builtin.kinds import PASSING
+from tspec.runtime.columns import Want
 from tspec.runtime.edges import StateSource
-from tspec.runtime.instant import StateInstant, Want
+from tspec.runtime.instant import StateInstant
 from tspec.values import Datum
 
 Birth = tuple[str, str, int, int]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tspec.runtime.calls.call import CallRecord, Kept, Pattern, ancestors
+from tspec.runtime.columns import Want
 from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.generated import Edge
-from tspec.runtime.instant import StateInstant, Want
+from tspec.runtime.instant import StateInstant
 from tspec.runtime.joint import Choices
 from tspec.runtime.tracking.rules import RuleTracker, TrackedRules
 from tspec.runtime.tracking.spans import SpanTracker

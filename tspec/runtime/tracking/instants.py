@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tspec.runtime.columns import Structure
 from tspec.runtime.edges import Context, StateSource, WatchedCall
-from tspec.runtime.instant import StateInstant, Structure
+from tspec.runtime.instant import StateInstant
 from tspec.runtime.samples import SampleStore
 
 
