@@ -65,7 +65,7 @@ from tspec.runtime.live.updates.schedules import ScheduleProgress
 from tspec.runtime.live.watch import FieldSpec, TypeTree, WatchSpec
 from tspec.values import Datum
 
-MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
+MoreColumns = Callable[[str, str, Mapping[str, Any]], Mapping[str, Datum]]
 """Reads one field, by kind and name, of some subjects.
 
 Subjects whose field it does not know are left out.

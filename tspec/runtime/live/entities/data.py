@@ -76,7 +76,7 @@ class LoaderSubjects:
     def name_of(self, thing: Any) -> str | None:
         return self.numbered.name(thing) if self.numbered.knows(thing) else None
 
-    def field(self, name: str, subject: str, thing: tuple[int, LoaderFacts | Any]) -> Any:
+    def field(self, name: str, subject: str, thing: tuple[int, LoaderFacts | Any]) -> Datum:
         number, loader = thing
         if name == "trained_on":
             return number in self.trained_on
@@ -161,7 +161,7 @@ class BatchSubjects:
     def name_of(self, thing: Any) -> str | None:
         return None
 
-    def field(self, name: str, subject: str, thing: FetchedBatch) -> Any:
+    def field(self, name: str, subject: str, thing: FetchedBatch) -> Datum:
         if name == "loader":
             return thing.loader
         if name == "tensors":

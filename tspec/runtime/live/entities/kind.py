@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tspec.runtime.edges import Missing
+from tspec.values import Datum
 
 
 class SubjectKind(Protocol):
@@ -17,14 +18,14 @@ class SubjectKind(Protocol):
     def name_of(self, thing: Any) -> str | None:
         """The canonical name of an object; None if it is not a subject of this kind."""
 
-    def field(self, name: str, subject: str, thing: Any) -> Any:
+    def field(self, name: str, subject: str, thing: Any) -> Datum:
         """A field's value, tensors as handles; UNKNOWN if the kind has no such field of its own."""
 
 
 class ColumnReader(Protocol):
     """A kind with hundreds of subjects, which reads a frequent field of all of them at once."""
 
-    def column(self, name: str, things: Mapping[str, Any]) -> dict[str, Any] | None:
+    def column(self, name: str, things: Mapping[str, Any]) -> dict[str, Datum] | None:
         """A field of several subjects at once; None if it has to be read from each subject separately."""
 
 

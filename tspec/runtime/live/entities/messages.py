@@ -15,6 +15,7 @@ import torch
 
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.entities.kind import ABSENT, NOT_RECORDED
+from tspec.values import Datum
 
 FEATURES = (
     "digest", "norm", "finite", "zeros", "sum", "mean", "min", "max",
@@ -28,10 +29,10 @@ class TensorSnapshot:
 
     __slots__ = ("features",)
 
-    def __init__(self, features: Mapping[str, Any]) -> None:
+    def __init__(self, features: Mapping[str, Datum]) -> None:
         self.features = features
 
-    def row(self, names: tuple[str, ...]) -> dict[str, Any]:
+    def row(self, names: tuple[str, ...]) -> dict[str, Datum]:
         """The features of these names; a feature that was not taken is not recorded."""
         return {name: self.features.get(name, NOT_RECORDED) for name in names}
 
@@ -49,9 +50,9 @@ class ReceivedMessage:
     work: Any
     place: tuple[int, tuple[int, ...]]
     """The address of the receive buffer, and its shape."""
-    sent: Any = None
-    received: Any = ABSENT
-    read: Any = ABSENT
+    sent: Datum = None
+    received: Datum = ABSENT
+    read: Datum = ABSENT
     used: bool = False
     born: int = -1
 
@@ -78,7 +79,7 @@ class MessageSubjects:
 
     # what happens
 
-    def sending(self, source: int, target: int, tag: int, row: Mapping[str, Any]) -> None:
+    def sending(self, source: int, target: int, tag: int, row: Mapping[str, Datum]) -> None:
         """Publish the features of a message that is about to be sent."""
         pair = (target, tag)
         number = self._counts.sent[pair] = self._counts.sent.get(pair, 0) + 1
@@ -101,7 +102,7 @@ class MessageSubjects:
         """True if this work is that of an open receive."""
         return any(each.work is work for each in (*self.waiting, *self._now.values()))
 
-    def arrived(self, work: Any, read: Callable[[torch.Tensor], Mapping[str, Any]]) -> None:
+    def arrived(self, work: Any, read: Callable[[torch.Tensor], Mapping[str, Datum]]) -> None:
         """A receive has been waited for: read the message from its buffer."""
         for message in (*self.waiting, *self._now.values()):
             if message.work is work and message.received is ABSENT and message.buffer is not None:
@@ -109,7 +110,7 @@ class MessageSubjects:
                 self._learn(message)
 
     def arrived_in(
-        self, buffer: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Any]]
+        self, buffer: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Datum]]
     ) -> None:
         """A receive into a buffer has returned."""
         for message in reversed(self.waiting):
@@ -126,7 +127,7 @@ class MessageSubjects:
         self.waiting.clear()
 
     def reading(
-        self, tensor: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Any]]
+        self, tensor: torch.Tensor, read: Callable[[torch.Tensor], Mapping[str, Datum]]
     ) -> None:
         """A layer is about to read a tensor, which may be a received one."""
         self.using(tensor)
@@ -171,7 +172,7 @@ class MessageSubjects:
     def name_of(self, thing: Any) -> str | None:
         return None
 
-    def field(self, name: str, subject: str, thing: ReceivedMessage) -> Any:
+    def field(self, name: str, subject: str, thing: ReceivedMessage) -> Datum:
         if name == "sent":
             self._learn(thing)
             return NOT_RECORDED if thing.sent is None else thing.sent
@@ -199,7 +200,7 @@ def _key(source: int, target: int, tag: int, number: int) -> str:
     return f"tspec/message/{source}/{target}/{tag}/{number}"
 
 
-def _put(key: str, row: Mapping[str, Any]) -> None:
+def _put(key: str, row: Mapping[str, Datum]) -> None:
     from torch.distributed.distributed_c10d import _get_default_store
 
     plain = {name: value for name, value in row.items() if not isinstance(value, Missing)}

@@ -14,6 +14,7 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
 from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.module_tree import table, trains, unwrapped, walk
+from tspec.values import Datum
 
 
 class ModuleSubjects:
@@ -32,7 +33,7 @@ class ModuleSubjects:
             return None
         return self._models.tables.module_by_id.get(id(unwrapped(thing)))
 
-    def column(self, name: str, things: Mapping[str, nn.Module]) -> dict[str, Any] | None:
+    def column(self, name: str, things: Mapping[str, nn.Module]) -> dict[str, Datum] | None:
         if name == "training":
             return {s: trains(module) for s, module in things.items()}
         if name == "root":
@@ -49,7 +50,7 @@ class ModuleSubjects:
             return {s: held.get(s, frozenset()) for s in things}
         return None
 
-    def field(self, name: str, subject: str, thing: nn.Module) -> Any:
+    def field(self, name: str, subject: str, thing: nn.Module) -> Datum:
         column = self.column(name, {subject: thing})
         if column is not None:
             return column[subject]

@@ -17,6 +17,7 @@ from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.numbered import NumberedObjects
 from tspec.runtime.live.sent import SentBytes
+from tspec.values import Datum
 
 BEGINS, TOP = 0.5, 1.001
 """The least and the largest factor of its earlier learning rate with which a schedule goes on."""
@@ -124,7 +125,7 @@ class OptimizerSubjects:
         alive = self.numbered.alive().items()
         return next((name for name, each in alive if groups_of(each) is groups), None)
 
-    def field(self, name: str, subject: str, thing: Any) -> Any:
+    def field(self, name: str, subject: str, thing: Any) -> Datum:
         if name == "class":
             return spellings(type(thing))
         if name == "param_groups":
@@ -259,7 +260,7 @@ class ParamGroupSubjects:
     def name_of(self, thing: Any) -> str | None:
         return next((name for name, group in self.things().items() if group is thing), None)
 
-    def field(self, name: str, subject: str, thing: dict[str, Any]) -> Any:
+    def field(self, name: str, subject: str, thing: dict[str, Any]) -> Datum:
         if name == "params":
             return self._optimizers.references(params_of(thing))
         if name == "optimizer":
@@ -314,7 +315,7 @@ class SchedulerSubjects:
             for now, was in zip(begins, rates, strict=True)
         )
 
-    def field(self, name: str, subject: str, thing: Any) -> Any:
+    def field(self, name: str, subject: str, thing: Any) -> Datum:
         if name == "class":
             return spellings(type(thing))
         if name == "optimizer":

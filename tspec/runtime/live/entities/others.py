@@ -18,6 +18,7 @@ from tspec.runtime.live.module_tree import unwrapped, walk
 from tspec.runtime.live.numbered import NumberedObjects
 from tspec.runtime.live.placed import is_flattened
 from tspec.runtime.live.ranks import RankTopology
+from tspec.values import Datum
 
 
 class ScalerSubjects:
@@ -32,7 +33,7 @@ class ScalerSubjects:
     def name_of(self, thing: Any) -> str | None:
         return self.numbered.name(thing) if self.numbered.knows(thing) else None
 
-    def field(self, name: str, subject: str, thing: Any) -> Any:
+    def field(self, name: str, subject: str, thing: Any) -> Datum:
         return float(thing.get_scale()) if name == "scale" else UNKNOWN
 
 
@@ -55,7 +56,7 @@ class GeneratorSubjects:
     def name_of(self, thing: Any) -> str | None:
         return "default" if thing is torch.default_generator else None
 
-    def field(self, name: str, subject: str, thing: str) -> Any:
+    def field(self, name: str, subject: str, thing: str) -> Datum:
         if name == "name":
             return subject
         return self._state(subject) if name == "state" else ABSENT
@@ -108,7 +109,7 @@ class WrapperSubjects:
     def name_of(self, thing: Any) -> str | None:
         return self.numbered.name(thing) if self.numbered.knows(thing) else None
 
-    def field(self, name: str, subject: str, thing: Any) -> Any:
+    def field(self, name: str, subject: str, thing: Any) -> Datum:
         models = self._models
         if name == "module":
             held = models.tables.module_by_id.get(id(unwrapped(thing)))

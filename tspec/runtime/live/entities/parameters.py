@@ -18,6 +18,7 @@ from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.name_tables import NamedParameter
 from tspec.runtime.live.placed import cuts, placed, placements
+from tspec.values import Datum
 
 MISSPELT = ("require_grad", "require_grads", "requires_grads", "requires_gradient")
 """Attributes that scripts give to tensors in place of `requires_grad`."""
@@ -32,8 +33,8 @@ class ParameterSubjects:
         optimizers: OptimizerSubjects,
         wrappers: WrapperSubjects,
         stages: PipelineStages,
-        changes: Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Any]]],
-        adapters: Sequence[Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]] = (),
+        changes: Mapping[str, Callable[[Sequence[torch.Tensor]], Sequence[Datum]]],
+        adapters: Sequence[Callable[[str, str, Mapping[str, Any]], Mapping[str, Datum]]] = (),
     ) -> None:
         """`changes`: field -> the function that reads how tensors change between updates.
 
@@ -46,7 +47,7 @@ class ParameterSubjects:
         self._adapters = adapters
         self.copies_of = _NamesInModels(models, copies)
         self._counterparts_of = _NamesInModels(models, counterparts)
-        self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Any]]] = {
+        self._columns: Mapping[str, Callable[[Mapping[str, NamedParameter]], dict[str, Datum]]] = {
             "data": lambda things: {s: one.tensor for s, one in things.items()},
             "grad": _grad_column,
             "requires_grad": lambda things: {
@@ -61,7 +62,7 @@ class ParameterSubjects:
             **{name: partial(_change_column, known) for name, known in changes.items()},
         }
         """Field -> how it is read of many parameters at once."""
-        self._fields: Mapping[str, Callable[[str, NamedParameter], Any]] = {
+        self._fields: Mapping[str, Callable[[str, NamedParameter], Datum]] = {
             "name": lambda subject, one: subject,
             "names": lambda subject, one: frozenset(one.names),
             "shared": lambda subject, one: _is_shared(one.tensor),
@@ -89,14 +90,14 @@ class ParameterSubjects:
     def name_of(self, thing: Any) -> str | None:
         return self._models.name_of_parameter(thing) if isinstance(thing, torch.Tensor) else None
 
-    def column(self, name: str, things: Mapping[str, NamedParameter]) -> dict[str, Any] | None:
+    def column(self, name: str, things: Mapping[str, NamedParameter]) -> dict[str, Datum] | None:
         """A field of many parameters; None if it has to be read from each separately, UNKNOWN if this kind does not define it."""
         read_all = self._columns.get(name)
         if read_all is not None:
             return read_all(things)
         return None if name in self._fields else dict.fromkeys(things, UNKNOWN)
 
-    def field(self, name: str, subject: str, thing: NamedParameter) -> Any:
+    def field(self, name: str, subject: str, thing: NamedParameter) -> Datum:
         """A field of one parameter."""
         read = self._fields.get(name)
         if read is not None:
@@ -104,16 +105,16 @@ class ParameterSubjects:
         read_all = self._columns.get(name)
         return UNKNOWN if read_all is None else read_all({subject: thing})[subject]
 
-    def _group_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+    def _group_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
         self._optimizers.find_groups()
         group_of = self._optimizers.group_of
         return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
 
-    def _in_list_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+    def _in_list_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
         in_lists = self._models.tables.in_lists
         return {s: one.module in in_lists for s, one in things.items()}
 
-    def _replicas(self, tensor: torch.Tensor, module: str | None) -> Any:
+    def _replicas(self, tensor: torch.Tensor, module: str | None) -> Datum:
         """The ranks with the same part of the tensor, according to the framework that cut or copied
         it.
         """
@@ -125,7 +126,7 @@ class ParameterSubjects:
             or UNKNOWN
         )
 
-    def _whole_shape(self, subject: str, one: NamedParameter) -> Any:
+    def _whole_shape(self, subject: str, one: NamedParameter) -> Datum:
         """The shape of the whole tensor. A framework that cuts by itself knows more than the tensor."""
         for read in self._adapters:
             said = read("parameter", "whole_shape", {subject: one})
@@ -154,16 +155,16 @@ class _NamesInModels:
 
 def _change_column(
     known: Callable[[Sequence[torch.Tensor]], Sequence[Any]], things: Mapping[str, NamedParameter]
-) -> dict[str, Any]:
+) -> dict[str, Datum]:
     values = known([one.tensor for one in things.values()])
     return dict(zip(things, values, strict=True))
 
 
-def _grad_column(things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+def _grad_column(things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
     return {s: _or_absent(one.tensor.grad) for s, one in things.items()}
 
 
-def _module_column(things: Mapping[str, NamedParameter]) -> dict[str, Any]:
+def _module_column(things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
     holders = {s: one.module for s, one in things.items()}
     return {s: ABSENT if m is None else Ref("module", m) for s, m in holders.items()}
 
@@ -203,7 +204,7 @@ class BufferSubjects:
     def name_of(self, thing: Any) -> str | None:
         return self._models.tables.buffer_by_id.get(id(thing))
 
-    def field(self, name: str, subject: str, thing: tuple[torch.Tensor, str]) -> Any:
+    def field(self, name: str, subject: str, thing: tuple[torch.Tensor, str]) -> Datum:
         if name == "data":
             return thing[0]
         if name == "name":
@@ -251,7 +252,7 @@ class OptimizerStateSubjects:
     def name_of(self, thing: Any) -> str | None:
         return None
 
-    def field(self, name: str, subject: str, thing: tuple[str, str, torch.Tensor]) -> Any:
+    def field(self, name: str, subject: str, thing: tuple[str, str, torch.Tensor]) -> Datum:
         if name == "data":
             return thing[2]
         if name == "parameter":
