@@ -24,8 +24,11 @@ def line(rule: str, step: int, count: int, subjects: tuple[str, ...] = ()) -> st
     )
 
 
+NOTHING = {"rank": 0, "groups": {}, "counts": {}, "reasons": {}, "faults": [], "stopped": ""}
+
+
 def counted(path: Path, **counts: dict[str, int]) -> None:
-    said = {"rank": 0, "counts": counts, "faults": [], "stopped": ""}
+    said = NOTHING | {"counts": counts}
     path.with_suffix(".counts.json").write_text(json.dumps(said))
 
 
@@ -67,7 +70,7 @@ def test_a_finding_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
 
 def test_why_instances_were_idle_or_unknown_is_added_up(tmp_path: Path) -> None:
     for name, reasons in (("1", {"a": {"no group dp": 2}}), ("2", {"a": {"no group dp": 1}})):
-        said = {"rank": 0, "counts": {}, "reasons": reasons, "faults": [], "stopped": ""}
+        said = NOTHING | {"reasons": reasons}
         (tmp_path / f"{name}.jsonl").write_text("")
         (tmp_path / f"{name}.counts.json").write_text(json.dumps(said))
     assert gathered(tmp_path).reasons == {"a": {"no group dp": 3}}

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tspec.check.verdicts import Decision, Instance, Verdicts
+from tspec.runtime.messages.findings import CountsRecord, FindingRecord
 from tspec.trace.model import Location
 
 
@@ -45,41 +45,42 @@ def gathered(folder: Path) -> Gathered:
         told: dict[str, int] = {}
         for one in found:
             told[one["rule"]] = max(told.get(one["rule"], 0), one["count"])
-        mine = said.get("counts", {})
+        mine = {} if said is None else said["counts"]
         for rule in (*mine, *(rule for rule in told if rule not in mine)):
             total = counts.setdefault(rule, {})
             for verdict, number in mine.get(rule, {"violated": 0}).items():
                 least = told.get(rule, 0) if verdict == "violated" else 0
                 total[verdict] = total.get(verdict, 0) + max(number, least)
-        for rule, why in said.get("reasons", {}).items():
+        if said is None:
+            continue
+        for rule, why in said["reasons"].items():
             reasons.setdefault(rule, Counter()).update(why)
-        if "groups" in said:
-            of_rank = groups.setdefault(said["rank"], {})
-            of_rank |= {axis: tuple(ranks) for axis, ranks in said["groups"].items()}
-        notes += [f"rank {said['rank']}: {fault}" for fault in said.get("faults", ())]
-        stopped = stopped or said.get("stopped", "")
+        of_rank = groups.setdefault(said["rank"], {})
+        of_rank |= {axis: tuple(ranks) for axis, ranks in said["groups"].items()}
+        notes += [f"rank {said['rank']}: {fault}" for fault in said["faults"]]
+        stopped = stopped or said["stopped"]
     # Subjects stay in the order in which each process wrote them: that of the model.
     decided.sort(key=lambda one: (one.step, one.instance.rule, one.instance.ranks, one.instance.at))
     verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), shards=shards, groups=groups)
     return Gathered(stopped, verdicts, counts, reasons)
 
 
-def _findings(path: Path) -> Iterator[dict[str, Any]]:
+def _findings(path: Path) -> Iterator[FindingRecord]:
     """The findings of a process, but for one that it was killed in the middle of."""
     for line in path.read_text(encoding="utf-8").splitlines():
         with suppress(ValueError):
             yield json.loads(line)
 
 
-def _counted(path: Path) -> dict[str, Any]:
-    try:
-        counted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return counted
+def _counted(path: Path) -> CountsRecord | None:
+    """What a process counted; None if it was killed before it wrote that."""
+    with suppress(FileNotFoundError):
+        counted: CountsRecord = json.loads(path.read_text(encoding="utf-8"))
+        return counted
+    return None
 
 
-def _decided(found: Mapping[str, Any]) -> Decision:
+def _decided(found: FindingRecord) -> Decision:
     step, place = found["at"]
     instance = Instance(
         found["rule"], tuple(found["ranks"]), (step, place), tuple(found["subjects"])

@@ -15,7 +15,7 @@ from tspec.builtin.events import FETCHES, UPDATES
 from tspec.runtime.actions import JobStopped, RuleViolated
 from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
 from tspec.runtime.generated import GeneratedModule
-from tspec.runtime.messages.findings import FindingsWriter
+from tspec.runtime.messages.findings import CountsRecord, FindingRecord, FindingsWriter
 from tspec.runtime.messages.say import say, warn
 from tspec.runtime.ranks.allgather import Round
 from tspec.runtime.ranks.collection import RankResults
@@ -53,7 +53,7 @@ class CheckerOptions:
     """
     one_summary: bool = False
     """The first rank collects the counts of all ranks and prints one summary."""
-    callback: Callable[[dict[str, Any]], None] | None = None
+    callback: Callable[[FindingRecord], None] | None = None
     """Called with each finding."""
     observer: Callable[[InstanceResult], None] | None = None
     """Notified of every decision; changes none.
@@ -352,7 +352,7 @@ class Checker:
             self._save()
 
     def _save(self) -> None:
-        counted = {
+        counted: CountsRecord = {
             "rank": self.rank,
             "groups": self._groups,
             "counts": {rule.declared.name: rule.counts for rule in self.rules},

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO, TypedDict
 
 from tspec.runtime.edges import Location
+from tspec.runtime.messages.folders import write_json
 from tspec.runtime.messages.say import say
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.values import about_shards, observed
@@ -29,6 +29,55 @@ finding.
 """
 
 
+class LineRecord(TypedDict):
+    """A `Location` as an object of JSON."""
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+
+class FindingRecord(TypedDict):
+    """A finding as an object of JSON, which callbacks and files get."""
+
+    rule: str
+    file: str
+    line: int
+    step: int
+    rank: int
+    ranks: list[int]
+    at: list[int]
+    """The place of the window: two numbers, the first of which is mostly the step."""
+    subject: str
+    subjects: list[str]
+    reason: str
+    message: str
+    explanation: str
+    claim: str
+    values: dict[str, str]
+    location: LineRecord | None
+    count: int
+    """The number of the rule's findings on this rank so far."""
+    held: int
+    """The last earlier step in which the rule held; 0 if none."""
+    shards: dict[str, str]
+    """Subject -> the rank's part of it, if it is sharded."""
+
+
+class CountsRecord(TypedDict):
+    """What a process counted, as an object of JSON."""
+
+    rank: int
+    groups: dict[str, tuple[int, ...]]
+    counts: dict[str, dict[str, int]]
+    """Rule -> verdict -> the number of its instances."""
+    reasons: dict[str, dict[str, int]]
+    """Rule -> why instances are idle or unknown -> their number."""
+    faults: list[str]
+    stopped: str
+
+
 @dataclass(slots=True)
 class FindingsWriter:
     """The findings of one process, and its counts.
@@ -39,11 +88,11 @@ class FindingsWriter:
     """
 
     path: Path | None = None
-    callback: Callable[[dict[str, Any]], None] | None = None
+    callback: Callable[[FindingRecord], None] | None = None
     tell: Callable[..., None] = say
     """Takes a line for a person, and lines of details below it."""
     counts: dict[int, int] = field(default_factory=dict)
-    firsts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    firsts: dict[int, FindingRecord] = field(default_factory=dict)
     """The first finding of each rule, by its number."""
     _file: TextIO | None = None
     _saved: float = 0.0
@@ -72,8 +121,7 @@ class FindingsWriter:
         count = self.counts[declared.number] = self.counts.get(declared.number, 0) + 1
         if count > KEPT:
             return
-        found = as_dict(declared, result, rank, count, held)
-        found["shards"] = dict(shards(result.subjects))
+        found = as_dict(declared, result, rank, count, held, shards(result.subjects))
         if count == 1:
             self.firsts[declared.number] = found
             self.tell(line_of(found))
@@ -96,18 +144,15 @@ class FindingsWriter:
             return False
         return self._found or time.monotonic() - self._saved > SECOND
 
-    def save(self, counted: Mapping[str, Any]) -> None:
+    def save(self, counted: CountsRecord) -> None:
         """Write the counts beside the findings, atomically: a reader sees the old file or the new
         one.
         """
         if self.counted is None:
             return
         self._saved, self._found = time.monotonic(), False
-        path = self.counted
-        scratch = path.with_name(f".{path.name}")
         with suppress(OSError):
-            scratch.write_text(json.dumps(counted), encoding="utf-8")
-            os.replace(scratch, path)
+            write_json(self.counted, counted)
 
     def close(self) -> None:
         """No more findings."""
@@ -118,9 +163,15 @@ class FindingsWriter:
 
 
 def as_dict(
-    declared: RuleRecord, result: InstanceResult, rank: int, count: int, held: int
-) -> dict[str, Any]:
+    declared: RuleRecord,
+    result: InstanceResult,
+    rank: int,
+    count: int,
+    held: int,
+    shards: Mapping[str, str],
+) -> FindingRecord:
     """A finding as an object of JSON."""
+    at = result.location
     return {
         "rule": declared.name,
         "file": declared.file,
@@ -136,13 +187,18 @@ def as_dict(
         "explanation": declared.text,
         "claim": declared.claim,
         "values": dict(result.values),
-        "location": None if result.location is None else asdict(result.location),
+        "location": None if at is None else _line_record(at),
         "count": count,
         "held": held,
+        "shards": dict(shards),
     }
 
 
-def line_of(found: Mapping[str, Any]) -> str:
+def _line_record(at: Location) -> LineRecord:
+    return {"file": at.file, "line": at.line, "function": at.function, "text": at.text}
+
+
+def line_of(found: FindingRecord) -> str:
     """A finding as one line for the terminal."""
     names = _names(found)
     where = f"{found['file']}:{found['line']}"
@@ -153,7 +209,7 @@ def line_of(found: Mapping[str, Any]) -> str:
     )
 
 
-def details_of(found: Mapping[str, Any]) -> list[str]:
+def details_of(found: FindingRecord) -> list[str]:
     """A finding as lines below its rule: step, ranks and subjects, what was expected and read, the
     place in the script, and the rule's explanation.
     """
@@ -168,14 +224,14 @@ def details_of(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def words_of(found: Mapping[str, Any]) -> str:
+def words_of(found: FindingRecord) -> str:
     """What was expected and what was read instead; the reason, if ranks could not be compared."""
     claim = found["claim"] or _in_one_line(found["message"])
     said = observed(claim, found["reason"], found["values"])
     return f"{said}{about_shards(found['shards'])}"
 
 
-def _names(found: Mapping[str, Any]) -> str:
+def _names(found: FindingRecord) -> str:
     """The subjects. The number of a call says little without its event, which the rule names."""
     return ", ".join(name for name in found["subjects"] if not name.startswith("#"))
 

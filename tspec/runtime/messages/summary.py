@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from tspec.reasons import VERDICTS
-from tspec.runtime.messages.findings import details_of
+from tspec.runtime.messages.findings import FindingRecord, details_of
 from tspec.runtime.results import RuleRecord
 
 
@@ -22,7 +21,7 @@ def added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 def summary(
-    rules: Sequence[tuple[RuleRecord, Mapping[str, int], Mapping[str, Any] | None]],
+    rules: Sequence[tuple[RuleRecord, Mapping[str, int], FindingRecord | None]],
 ) -> list[tuple[str, ...]]:
     """The lines about rules, each with lines of details. Given are the counts of each rule (instances by verdict,
     and `found`, the findings) and its first finding.

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypedDict
 
-from tspec.runtime.messages.findings import FindingsWriter
+from tspec.runtime.messages.findings import FindingRecord, FindingsWriter
 from tspec.runtime.messages.summary import added, summary
 from tspec.runtime.ranks.delivery import Delivery
 from tspec.runtime.state import RuleState
 
-RankTotals = dict[str, dict[str, Any]]
-"""Rule -> its instances by verdict and its findings (`counts`), and the first finding."""
+
+class RuleTotals(TypedDict):
+    """What a rank counted of one rule, as an object of JSON."""
+
+    counts: dict[str, int]
+    """Its instances by verdict, and its findings."""
+    first: FindingRecord | None
+
+
+RankTotals = dict[str, RuleTotals]
+"""Rule -> its totals."""
 
 
 class RankResults:
@@ -61,7 +70,8 @@ class RankResults:
                 lacking.append(other)
                 continue
             file = path.with_name(f"{path.stem}-rank-{other}.jsonl")
-            file.with_suffix(".counts.json").write_text(texts[1] or "{}", encoding="utf-8")
+            if texts[1]:
+                file.with_suffix(".counts.json").write_text(texts[1], encoding="utf-8")
             file.write_text(texts[0], encoding="utf-8")
         if lacking:
             self._lacks(
