@@ -93,17 +93,13 @@ class RuleState:
 
     def enter(self, result: InstanceResult) -> None:
         """Count a result, and report a violation."""
-        self.count(result.verdict, result.reason)
+        self.counts[result.verdict] += 1
+        if result.reason and result.verdict != "violated":
+            self.reasons[result.reason] += 1
         if self.observer is not None:
             self.observer(result)
         if result.verdict == "violated" and self.on_violation is not None:
             self.on_violation(result)
-
-    def count(self, verdict: Verdict, reason: str) -> None:
-        """Count one instance, with the reason if it is idle or unknown."""
-        self.counts[verdict] += 1
-        if reason and verdict != "violated":
-            self.reasons[reason] += 1
 
     def idle(self, w: RuleWindow, choices: Choices, reason: str = "") -> None:
         """Count an idle window: one instance for each choice of one subject from every clause."""
@@ -113,19 +109,19 @@ class RuleState:
             names = dict.fromkeys(named(one, w.at) for one in rest)
             new = [one for one in names if one not in done]
             done.update(new)
-            self._count_idle(len(new), reason)
+            self.counts["idle"] += len(new)
+            if reason and new:
+                self.reasons[reason] += len(new)
             if self.observer is not None:
                 for subjects in new:
                     self._observe(w, subjects, "idle", reason)
             return
-        self._count_idle(math.prod(map(len, choices)), reason)
-        if self.observer is not None:
-            self.observe_idle(w, choices, reason)
-
-    def _count_idle(self, number: int, reason: str) -> None:
+        number = math.prod(map(len, choices))
         self.counts["idle"] += number
         if reason and number:
             self.reasons[reason] += number
+        if self.observer is not None:
+            self.observe_idle(w, choices, reason)
 
     def observe_idle(self, w: RuleWindow, choices: Choices, reason: str) -> None:
         """Notify the observer of a window whose instances are all idle."""

@@ -106,7 +106,9 @@ class Coordinator:
             if verdict == "violated" or rule.observer is not None:
                 rule.enter(decided.result(place))
             else:
-                rule.count(verdict, reason)
+                rule.counts[verdict] += 1
+                if reason:
+                    rule.reasons[reason] += 1
 
     def _history(self, number: int) -> RuleHistory:
         return self._histories.setdefault(number, RuleHistory(leaves_out=self._leaves_out))
