@@ -56,7 +56,7 @@ def unopened(
     """
     found = {}
     for event in kept:
-        within = tuple(one.number for one in rules if _looks_within_window(one, event))
+        within = tuple(one.number for one in rules if looks_within_window(one, event))
         fewer = _tables([one for one in rules if one.number not in within], event, outer)
         if within and fewer != _tables(rules, event, outer):
             found[event] = UnopenedPlan(within, *fewer)
@@ -72,7 +72,7 @@ def _tables(
     return kept[event], nested.get(event), alone(rules, kept).get(event)
 
 
-def _looks_within_window(one: RulePlan, event: str) -> bool:
+def looks_within_window(one: RulePlan, event: str) -> bool:
     """A rule looks up calls of an event within calls of another event that it also reads at their begin."""
     window, looked = one.rule.window, tuple(looked_up(one.rule))
     return (

@@ -23,6 +23,7 @@ from tspec.targets.idle import (
     conditions_of,
     conditions_on_place,
     counted_at_hook,
+    lookers_in_windows,
     may_pass,
     unread_conditions,
     windows_on,
@@ -146,7 +147,10 @@ def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFun
         Scalars(plan, one, window="").code(guard, "now")
         for one, guard in conditions_of(plan, event)
     )
-    lines = [*_rests(plan, event), "now = tracker.instant(source, call.context)"]
+    lines = []
+    if windows := lookers_in_windows(plan, event):
+        lines += [f"if tracker.is_open({literal(windows)}):", f"{INDENT}return False"]
+    lines += [*_rests(plan, event), "now = tracker.instant(source, call.context)"]
     for condition in conditions:
         lines += [f"if {condition} is not False:", f"{INDENT}return False"]
     if not all(map(counted_at_hook, windows_on(plan, event))):

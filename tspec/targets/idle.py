@@ -5,7 +5,7 @@ no rule reads.
 from __future__ import annotations
 
 from tspec.builtin.kinds import PASSING
-from tspec.plan.calls import needs_begin
+from tspec.plan.calls import looks_within_window, needs_begin
 from tspec.plan.events import counted, is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
@@ -69,22 +69,22 @@ def windows_on(plan: Plan, event: str) -> list[RulePlan]:
 
 
 def may_pass(plan: Plan, event: str) -> bool:
-    """True if calls of an event may be passed over: conditions on context alone decide that no rule
-    reads them.
+    """True if calls of an event may be passed over: conditions on context alone, and whether windows
+    are open, decide that no rule reads them.
     """
     return (
         event in plan.operators
         and (event in plan.outermost or not windows_on(plan, event))
         and not any(event in one.watched for one in plan.rules)
         and all(_is_idle_by_context(one) for one in windows_on(plan, event))
-        and all(_step_guard(one) is not None for one in _lookers(plan, event))
+        and all(_step_guard(one) is not None for one in _lookers_in_step(plan, event))
     )
 
 
 def conditions_of(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]:
     """The conditions that are all false where calls of an event are passed over, each with its rule."""
     windows = [(one, _guard(one, STEADY)) for one in windows_on(plan, event)]
-    found = windows + [(one, _step_guard(one)) for one in _lookers(plan, event)]
+    found = windows + [(one, _step_guard(one)) for one in _lookers_in_step(plan, event)]
     return [(one, guard) for one, guard in found if guard is not None]
 
 
@@ -96,7 +96,7 @@ def conditions_on_place(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]
     """
     windows = windows_on(plan, event)
     found = [(one, _guard(one, PLACE)) for one in windows]
-    found += [(one, _step_guard(one)) for one in _lookers(plan, event)]
+    found += [(one, _step_guard(one)) for one in _lookers_in_step(plan, event)]
     known = [(one, guard) for one, guard in found if guard is not None]
     return known if len(known) == len(found) and all(map(counted_at_hook, windows)) else []
 
@@ -106,6 +106,16 @@ def _lookers(plan: Plan, event: str) -> list[RulePlan]:
     return [
         one for one in plan.rules if any(event in pattern.events for pattern in counted(one.rule))
     ]
+
+
+def _lookers_in_step(plan: Plan, event: str) -> list[RulePlan]:
+    """The rules that look up calls of an event wherever in a step they lie."""
+    return [one for one in _lookers(plan, event) if not looks_within_window(one, event)]
+
+
+def lookers_in_windows(plan: Plan, event: str) -> tuple[int, ...]:
+    """The numbers of the rules that look up calls of an event within their own open windows alone."""
+    return tuple(one.number for one in _lookers(plan, event) if looks_within_window(one, event))
 
 
 def _is_idle_by_context(one: RulePlan) -> bool:

@@ -77,7 +77,7 @@ class CallTracker(RuleTracker):
         kept = program.kept[event]
         within, lone = program.inside.get(event), program.alone.get(event)
         unopened = program.unopened.get(event)
-        if unopened is not None and not any(self.rules[n].is_open for n in unopened.rules):
+        if unopened is not None and not self.is_open(unopened.rules):
             kept, within, lone = unopened.kept, unopened.inside, unopened.alone
         if within is not None and any(each.event == event for each in ancestors(call)):
             return within

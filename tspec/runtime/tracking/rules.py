@@ -67,6 +67,10 @@ class RuleTracker:
             return False
         return not axes or any(len(e.now.ranks(axis) or ()) > 1 for axis in axes)
 
+    def is_open(self, numbers: Sequence[int]) -> bool:
+        """True if a rule of these has a window open in which calls may be looked up."""
+        return any(self.rules[number].is_open for number in numbers)
+
     def run(self, function: Evaluation, number: int, window: RuleWindow) -> None:
         """Evaluate a rule on a window, now or when its values have arrived from a device."""
         rule = self.rules[number]
