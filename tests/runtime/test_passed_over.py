@@ -36,7 +36,12 @@ invariant applied { before dropout every 3 steps when step <= 4 expect dropout.p
 invariant products { before optimizer.step when step <= 3 expect count(calls(matmul)) > 2 }
 invariant later { after optimizer.step when step > 8 expect count(calls(dropout)) == 1 }
 invariant in_a_step { each step when step <= 4 expect count(calls(torch.nn.ReLU.forward)) == 2 }
-invariant in_a_pass { each microbatch when step <= 4 expect count(calls(dropout)) == 2 }
+invariant in_a_pass { each microbatch when step <= 4 expect count(calls(dropout)) == 1 }
+"""
+
+WITHIN = """
+invariant frozen { for m in models during forward every 2 steps when m.training expect count(calls(dropout)) == 1 }
+invariant evaluated { during forward when phase == eval expect any(calls(dropout).training) }
 """
 
 
@@ -58,7 +63,25 @@ def train() -> None:
 
 
 def test_a_job_decides_as_the_reference_where_calls_are_passed_over(tmp_path: Path) -> None:
-    rules = program(RULES)
+    passed = check_against_reference(RULES, tmp_path)
+    events = {"matmul", "dropout", "torch.nn.ReLU.forward"}
+    assert {event for event, found in passed if found} == events
+    assert {event for event, found in passed if not found} == events
+
+
+def test_calls_are_read_within_open_windows_that_look_them_up(tmp_path: Path) -> None:
+    passed = check_against_reference(WITHIN, tmp_path)
+    passes = 22
+    read = sum(count for (event, found), count in passed.items() if not found)
+    assert passed["dropout", True] == passes - read
+    assert 0 < read < passes
+
+
+def check_against_reference(text: str, tmp_path: Path) -> Counter[tuple[str, bool]]:
+    """The decisions of a job are those of a recording. Returns how many calls of each event it
+    passed over, and how many it was asked for and read.
+    """
+    rules = program(text)
     spec = watch_spec(rules.vocabulary)
     recorder = recorder_of(Destination(tmp_path / "trace"), spec, "test")
     with LiveJob(spec, [recorder]):
@@ -92,9 +115,7 @@ def test_a_job_decides_as_the_reference_where_calls_are_passed_over(tmp_path: Pa
         for one in seen
     }
     assert len(decided) == len(seen)
-    assert differences(of_recording(tmp_path, RULES), decided) == {}
+    assert differences(of_recording(tmp_path, text), decided) == {}
     counts = sum((Counter(rule.counts) for rule in checker.rules), Counter())
     assert counts == Counter(verdict for verdict, *_ in decided.values())
-    events = {"matmul", "dropout", "torch.nn.ReLU.forward"}
-    assert {event for event, found in passed if found} == events
-    assert {event for event, found in passed if not found} == events
+    return passed

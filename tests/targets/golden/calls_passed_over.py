@@ -13,14 +13,16 @@ P0 = Pattern(number=0, events=frozenset(('matmul',)), fields=(), deferred=False)
 P1 = Pattern(number=1, events=frozenset(('optimizer.step',)), fields=(), deferred=False)
 P2 = Pattern(number=2, events=frozenset(('dropout',)), fields=(), deferred=False)
 P3 = Pattern(number=3, events=frozenset(('torch.nn.ReLU.forward',)), fields=(), deferred=False)
+P4 = Pattern(number=4, events=frozenset(('forward',)), fields=(), deferred=False)
 
 KEPT = {
     'dropout': {'p': KeptField(), 'training': KeptField(), },
+    'forward': {},
     'matmul': {'output': KeptField(features=('dtype',), looked_up=True), },
     'optimizer.step': {},
     'torch.nn.ReLU.forward': {'output': KeptField(features=('numel', 'zeros')), },
 }
-LOGGED = frozenset(('matmul',))
+LOGGED = frozenset(('dropout', 'matmul'))
 
 
 # calls_passed_over.tspec:7: t.dtypes
@@ -191,6 +193,22 @@ def r5_t_of_first_steps(rule, w):
         )
 
 
+# calls_passed_over.tspec:47: t.one_dropout_a_pass
+def r6_t_one_dropout_a_pass(rule, w):
+    """Calls are read within windows of this rule that are open, and passed over outside of them."""
+    now, end, was = w.now, w.end, w.was
+    if w.idle:
+        rule.idle(w, ())
+        return
+    when = equal(was.ambient('phase'), 'eval')
+    expect = False
+    if when is True:
+        v0_count_calls_dropout = fold_list('count', w.calls(P2, (), end))
+        expect = at_most(v0_count_calls_dropout, 1)
+    if rule.decide(w, (), when, expect):
+        rule.violated(w, (), (('count(calls(dropout))', v0_count_calls_dropout),))
+
+
 
 def begin_0_dropout(tracker, call, source):
     """dropout begins."""
@@ -229,14 +247,27 @@ def begin_0_dropout(tracker, call, source):
         tracker.run(r4_t_of_modules_in_a_mode, 4, w4)
 
 
-def begin_1_matmul(tracker, call, source):
+def begin_1_forward(tracker, call, source):
+    """forward begins."""
+    e = tracker.begin_call(call, source)
+    tracker.count(e, P4)
+    # calls_passed_over.tspec:47: t.one_dropout_a_pass
+    if tracker.is_due(e, 6, P4):
+        o6 = tracker.open_window(e, 6, P4)
+        o6.idle = equal(e.now.ambient('phase'), 'eval') is False
+        if not o6.idle:
+            e.now.keep((), ('phase',))
+    e.now.hold()
+
+
+def begin_2_matmul(tracker, call, source):
     """matmul begins."""
     e = tracker.begin_call(call, source)
     e.call.unread = at_most(e.now.ambient('step'), 3) is False
     tracker.count(e, P0)
 
 
-def begin_2_optimizer_step(tracker, call, source):
+def begin_3_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
     e = tracker.begin_call(call, source)
     tracker.count(e, P1)
@@ -252,7 +283,7 @@ def begin_2_optimizer_step(tracker, call, source):
         tracker.run(r1_t_looked_up, 1, w1)
 
 
-def begin_3_torch_nn_ReLU_forward(tracker, call, source):
+def begin_4_torch_nn_ReLU_forward(tracker, call, source):
     """torch.nn.ReLU.forward begins."""
     e = tracker.begin_call(call, source)
     tracker.count(e, P3)
@@ -266,7 +297,21 @@ def end_0_dropout(tracker, call, source):
     tracker.leave(e)
 
 
-def end_1_matmul(tracker, call, source):
+def end_1_forward(tracker, call, source):
+    """forward returns."""
+    e = tracker.end_call(call, source)
+    if e is None:
+        return
+    # calls_passed_over.tspec:47: t.one_dropout_a_pass
+    w6 = None
+    if tracker.opened(e, 6):
+        w6 = tracker.close_window(e, 6, P4)
+    if w6 is not None:
+        tracker.run(r6_t_one_dropout_a_pass, 6, w6)
+    tracker.leave(e)
+
+
+def end_2_matmul(tracker, call, source):
     """matmul returns."""
     e = tracker.end_call(call, source)
     if e is None:
@@ -286,7 +331,7 @@ def end_1_matmul(tracker, call, source):
     tracker.leave(e)
 
 
-def end_2_optimizer_step(tracker, call, source):
+def end_3_optimizer_step(tracker, call, source):
     """optimizer.step returns."""
     e = tracker.end_call(call, source)
     if e is None:
@@ -294,7 +339,7 @@ def end_2_optimizer_step(tracker, call, source):
     tracker.leave(e)
 
 
-def end_3_torch_nn_ReLU_forward(tracker, call, source):
+def end_4_torch_nn_ReLU_forward(tracker, call, source):
     """torch.nn.ReLU.forward returns."""
     e = tracker.end_call(call, source)
     if e is None:
@@ -320,6 +365,8 @@ def at_step(tracker, e):
 
 def pass_0_dropout(tracker, call, source):
     """Pass over a call of dropout, if no rule reads anything of it: true if so."""
+    if tracker.is_open((6,)):
+        return False
     now = tracker.instant(source, call.context)
     if equal(now.ambient('phase'), 'eval') is not False:
         return False
@@ -335,7 +382,7 @@ def pass_0_dropout(tracker, call, source):
     return True
 
 
-def pass_1_matmul(tracker, call, source):
+def pass_2_matmul(tracker, call, source):
     """Pass over a call of matmul, if no rule reads anything of it: true if so."""
     now = tracker.instant(source, call.context)
     if both(
@@ -351,7 +398,7 @@ def pass_1_matmul(tracker, call, source):
     return True
 
 
-def pass_3_torch_nn_ReLU_forward(tracker, call, source):
+def pass_4_torch_nn_ReLU_forward(tracker, call, source):
     """Pass over a call of torch.nn.ReLU.forward, if no rule reads anything of it: true if so."""
     rests = tracker.rests(call)
     if rests is None:
@@ -445,6 +492,20 @@ RULES = (
         when=True,
         postponed=((), ('phase', 'step'), ('output',)),
     ),
+    RuleRecord(
+        number=6,
+        name='t.one_dropout_a_pass',
+        file='calls_passed_over.tspec',
+        line=47,
+        text='Calls are read within windows of this rule that are open, and passed over outside of them.',
+        draft=False,
+        kind='during',
+        responses=(ActionRecord(action='warn'),),
+        claim='expected count(calls(dropout)) <= 1',
+        every=(5, 'step'),
+        when=True,
+        counts=('dropout',),
+    ),
 )
 FUNCTIONS = (
     r0_t_dtypes,
@@ -453,30 +514,34 @@ FUNCTIONS = (
     r3_t_of_the_same_models,
     r4_t_of_modules_in_a_mode,
     r5_t_of_first_steps,
+    r6_t_one_dropout_a_pass,
 )
 JOINTS = {
 }
 BEGINS = {
     'dropout': begin_0_dropout,
-    'matmul': begin_1_matmul,
-    'optimizer.step': begin_2_optimizer_step,
-    'torch.nn.ReLU.forward': begin_3_torch_nn_ReLU_forward,
+    'forward': begin_1_forward,
+    'matmul': begin_2_matmul,
+    'optimizer.step': begin_3_optimizer_step,
+    'torch.nn.ReLU.forward': begin_4_torch_nn_ReLU_forward,
 }
 ENDS = {
     'dropout': end_0_dropout,
-    'matmul': end_1_matmul,
-    'optimizer.step': end_2_optimizer_step,
-    'torch.nn.ReLU.forward': end_3_torch_nn_ReLU_forward,
+    'forward': end_1_forward,
+    'matmul': end_2_matmul,
+    'optimizer.step': end_3_optimizer_step,
+    'torch.nn.ReLU.forward': end_4_torch_nn_ReLU_forward,
 }
 SPANS = {
     'step': at_step,
 }
 PASSES = {
     'dropout': pass_0_dropout,
-    'matmul': pass_1_matmul,
-    'torch.nn.ReLU.forward': pass_3_torch_nn_ReLU_forward,
+    'matmul': pass_2_matmul,
+    'torch.nn.ReLU.forward': pass_4_torch_nn_ReLU_forward,
 }
 CALLS = {
+    'forward': ((6, P4), ),
     'matmul': ((0, P0), ),
     'torch.nn.ReLU.forward': ((5, P3), ),
 }
@@ -484,6 +549,7 @@ DEFERRED = {
     'torch.nn.ReLU.forward': (P3, ),
 }
 RETENTION = {
+    'dropout': Retention(filters=(), fields=(), first=()),
 }
 PROGRAM = GeneratedModule(
     rules=RULES,

@@ -22,6 +22,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from tspec.runtime.live import departures, imports
+from tspec.runtime.live.garbage import collected_less_often
 from tspec.runtime.live.installation import Installation
 from tspec.runtime.live.instrument import warn
 from tspec.runtime.live.instrument.dotted import Binding
@@ -126,6 +127,7 @@ class InstrumentedProcess:
             hooks.enter_context(imports.followed(lambda: self.jobs))
             hooks.enter_context(self._class_creation())
             hooks.enter_context(warn.located())
+            hooks.enter_context(collected_less_often())
             hooks.enter_context(departures.followed(lambda: self.jobs))
             self._hooks = hooks.pop_all()
 

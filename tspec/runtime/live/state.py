@@ -146,7 +146,10 @@ class SubjectRegistry:
         modules = ModuleSubjects(self.models)
         self.copies_of = parameters.copies_of
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
-        self._kinds = self._subject_kinds(parameters, modules)
+        states = OptimizerStateSubjects(self.models, self.optimizers)
+        self._names: Mapping[str, Callable[[], tuple[str, ...]]] = {"state": states.names}
+        """Kinds whose names are known at less cost than their objects."""
+        self._kinds = self._subject_kinds(parameters, modules, states)
         self._fields: dict[tuple[str, str], FieldSpec] = {
             (entity.kind, field.name): field for entity in spec.entities for field in entity.fields
         }
@@ -158,13 +161,13 @@ class SubjectRegistry:
         """The fields that the vocabulary computes from the object."""
 
     def _subject_kinds(
-        self, parameters: ParameterSubjects, modules: ModuleSubjects
+        self, parameters: ParameterSubjects, modules: ModuleSubjects, states: OptimizerStateSubjects
     ) -> Mapping[str, SubjectKind]:
         """The registry of the subjects of each kind, by the kind's name."""
         return {
             "parameter": parameters,
             "buffer": BufferSubjects(self.models),
-            "state": OptimizerStateSubjects(self.models, self.optimizers),
+            "state": states,
             "module": modules,
             "optimizer": self.optimizers,
             "param_group": ParamGroupSubjects(self.optimizers),
@@ -235,6 +238,8 @@ class SubjectRegistry:
 
     def subjects(self, kind: str) -> Sequence[str]:
         """Canonical names of all subjects of a kind."""
+        if kind in self._names:
+            return self._names[kind]()
         held = self._kinds.get(kind)
         return () if held is None else tuple(held.things())
 

@@ -111,7 +111,10 @@ class Coordinator:
                     rule.reasons[reason] += 1
 
     def _history(self, number: int) -> RuleHistory:
-        return self._histories.setdefault(number, RuleHistory(leaves_out=self._leaves_out))
+        known = self._histories.get(number)
+        if known is None:
+            known = self._histories[number] = RuleHistory(leaves_out=self._leaves_out)
+        return known
 
     def step_opens(self, source: StateSource, at: tuple[int, int]) -> None:
         """Exchange packets at the opening of a step, decide complete instances, and take the

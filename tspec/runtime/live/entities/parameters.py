@@ -223,6 +223,24 @@ class OptimizerStateSubjects:
         self._optimizers = optimizers
         self._subjects: dict[str, dict[Any, str]] = {}
         """A parameter's name -> the key of a state -> the name of the state."""
+        self._names: tuple[str, ...] = ()
+        self._named_for: Any = None
+        """The objects for which `_names` are the names."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all states. They stay while the optimizers hold the same objects."""
+        held = (
+            self._models.version,
+            [
+                [id(each), *map(id, values.values())] if isinstance(values, Mapping) else None
+                for optimizer in self._optimizers.things().values()
+                if isinstance(state := asked(optimizer, "state"), Mapping)
+                for each, values in state.items()
+            ],
+        )
+        if held != self._named_for:
+            self._named_for, self._names = held, tuple(self.things())
+        return self._names
 
     def things(self) -> Mapping[str, tuple[str, str, torch.Tensor]]:
         found: dict[str, tuple[str, str, torch.Tensor]] = {}
