@@ -153,6 +153,38 @@ class AnswersToPaddingHaveNoLabels(Loop):
         return F.cross_entropy(output.flatten(0, 1), self.tags.flatten())
 
 
+class Masked(nn.Module):
+    """Reads texts with a mask of their padding, as language models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(18, 16)
+        self.layer = nn.LSTM(16, 16, batch_first=True)
+        self.last = nn.Linear(16, 18)
+
+    def forward(self, tokens, attention_mask):
+        states, _ = self.layer(self.table(tokens) * attention_mask[..., None])
+        return self.last(states)
+
+
+class MaskedPaddingHasNoLabels(Loop):
+    """Pixels of digits as texts of several lengths, whose next pixels are predicted."""
+
+    def build(self):
+        return Masked()
+
+    def forward(self, images):
+        pixels = (16 * images[:, 20:44]).long() + 1
+        lengths = torch.arange(len(images)) % 12 + 12
+        mask = (torch.arange(24) < lengths[:, None]).long()
+        self.tokens = pixels * mask
+        self.wanted = self.tokens if self.faulty else self.tokens.masked_fill(mask == 0, -100)
+        return self.model(self.tokens, attention_mask=mask)
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output[:, :-1].flatten(0, 1), self.wanted[:, 1:].flatten())
+
+
 class ClippingLimitsAllGradients(Advised):
     def before_update(self):
         clipped = self.model[-1] if self.faulty else self.model

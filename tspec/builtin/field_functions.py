@@ -40,6 +40,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "filled_padding",
         "hides_tokens",
         "layer_sees_padding",
+        "masked_labels",
         "picked_ahead",
         "picked_sees_later",
         "rows_swapped",

@@ -54,6 +54,7 @@ def loss_functions(
         "tokens_ahead": tokens.tokens_ahead,
         "visible_targets": tokens.visible_targets,
         "counted_padding": tokens.counted_padding,
+        "masked_labels": tokens.masked_labels,
         "sees_later": Causality(tokens).sees_later,
         "ends_alike": of_first_with_graph(PASSES, SequenceEndings(tokens).ends_alike),
         "rows_swapped": of_first_with_graph(PASSES, FlattenedRows(tokens).rows_swapped),

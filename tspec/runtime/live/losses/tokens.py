@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import torch
 
@@ -30,6 +31,8 @@ class TokenHistory:
         self._inputs: deque[torch.Tensor] = deque(maxlen=_INPUTS)
         self._paddings: deque[int | None] = deque(maxlen=_INPUTS)
         """For each input, the row of its embedding table that stands for padding."""
+        self._masks: deque[torch.Tensor] = deque(maxlen=_INPUTS)
+        """The masks that models were given, false or 0 at padding, `[batch, length]`."""
         self._losses = 0
 
     def is_over(self) -> bool:
@@ -53,8 +56,18 @@ class TokenHistory:
             self._inputs.append(tokens)
             self._paddings.append(padding)
 
+    def masked(self, arguments: Mapping[str, Any]) -> None:
+        """A model is called with these arguments, some of which may be masks of its tokens."""
+        if self.is_over():
+            return
+        for name, value in arguments.items():
+            plain = type(value) is torch.Tensor and not value.is_floating_point()
+            if "mask" in name and plain and value.dim() == 2:
+                self._masks.append(value)
+
     def clear(self) -> None:
         """A backward pass is over: later inputs are of other tokens."""
+        self._masks.clear()
         self._inputs.clear()
         self._paddings.clear()
 
@@ -103,6 +116,32 @@ class TokenHistory:
                 for sequences, rows, _ in _batch_first(tokens, counts)
             )
         return min(found, default=None)
+
+    @torch.no_grad()
+    def masked_labels(self, target: torch.Tensor, ignored: int) -> float | None:
+        """The fraction of the labels of padding that count in a loss. A mask that the model was
+        given is 0 at padding, and the labels are the tokens or the next ones.
+
+        The label of the first padding after a sequence is left out, since it may stand for the end.
+        None without such a mask, if it leaves fewer than 16 labels, and after the first losses.
+        """
+        if self.is_over() or not self._masks:
+            return None
+        for tokens in self._inputs:
+            if tokens.device != target.device or target.is_floating_point():
+                continue
+            for sequences, rows, _ in _batch_first(tokens, target):
+                if not any(_are_ahead(sequences, rows, shift, ignored) for shift in (1, 0)):
+                    continue
+                for mask in self._masks:
+                    by_row = mask if mask.shape == sequences.shape else mask.t()
+                    if by_row.shape == sequences.shape and by_row.device == target.device:
+                        padding = _around(by_row == 0)
+                        inner = (padding[:, :-1] & padding[:, 1:])[:, : rows.shape[1]]
+                        counted = rows[:, : inner.shape[1]][inner] != ignored
+                        if counted.numel() >= _ENOUGH:
+                            return float(counted.double().mean())
+        return None
 
     @torch.no_grad()
     def visible_targets(self, target: torch.Tensor, ignored: int) -> float | None:

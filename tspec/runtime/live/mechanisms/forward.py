@@ -25,6 +25,7 @@ class ModuleCallListener(Listener):
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
         self._finds_leaks = job.spec.computes("leaked_targets")
+        self._finds_masks = job.spec.computes("masked_labels")
 
     def says_something(self, module: nn.Module) -> bool:
         """True if a call is outermost, or the first call of its module. A step has a hundred other
@@ -48,6 +49,8 @@ class ModuleCallListener(Listener):
                 training = trains(unwrapped(module))
                 self._job.do(Forward(torch.is_grad_enabled(), training, self._job.chunk))
                 self._count_evaluation(module)
+                if self._finds_masks:
+                    self._job.state.tokens.masked(kwargs)
                 if self._finds_leaks:
                     self._job.state.leaks.gives((*args[1:], *kwargs.values()))
             if self._job.staggered:
