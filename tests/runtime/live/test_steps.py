@@ -378,6 +378,20 @@ def test_an_optimizer_that_each_step_builds_anew() -> None:
     assert [step for name, step in seen if name == "Update"] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("clears", ["before", "between"])
+def test_an_optimizer_built_anew_does_not_wait_for_old_ones_that_something_holds(
+    clears: str,
+) -> None:
+    def turn(number: int) -> tuple[Activity, ...]:
+        living, clear = built(*range(number + 1)), Clear(frozenset(range(number + 1)))
+        begin = (living, clear, TRAIN) if clears == "before" else (TRAIN, living, clear)
+        return (*begin, *PASSES, living, *update(number))
+
+    # Optimizer 0 was built before the loop, and never updates.
+    seen = run(built(0), turn(1), turn(2), turn(3), turn(4), start=LoopState())
+    assert [step for name, step in seen if name == "Update"] == [1, 2, 3, 4]
+
+
 def test_a_second_optimizer_of_the_first_turn_belongs_to_it() -> None:
     both = built(0, 1)
     first = (both, CLEAR, TRAIN, *PASSES, *update(0))

@@ -63,6 +63,8 @@ class LoopState(NamedTuple):
     of an earlier training has not.
     """
     alive: frozenset[int] = frozenset()
+    latecomers: frozenset[int] = frozenset()
+    """Optimizers that were built in this turn, after an update."""
     built: bool = False
     """An optimizer was built, though it may not have updated yet."""
     ever_updated: bool = False
@@ -174,6 +176,7 @@ def _open(place: LoopState, number: int | None = None) -> LoopState:
         expected=place.updated or place.expected,
         updated=frozenset(),
         cleared=frozenset(),
+        latecomers=frozenset(),
         joined=False,
         longest=max(place.longest, place.microbatch),
         fed=False,
@@ -209,8 +212,13 @@ def _living(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     """Forget optimizers that no longer exist: a loop may build an optimizer in each step."""
     if optimizers == place.alive:
         return place
-    beside = frozenset(pair for pair in place.beside if optimizers.issuperset(pair))
-    return place._replace(alive=optimizers, ever=place.ever & optimizers, beside=beside)
+    late = place.latecomers | (optimizers - place.alive) if place.updated else frozenset()
+    return place._replace(
+        alive=optimizers,
+        latecomers=late & optimizers,
+        ever=place.ever & optimizers,
+        beside=frozenset(pair for pair in place.beside if optimizers.issuperset(pair)),
+    )
 
 
 def _scheduled(place: LoopState) -> LoopState:
@@ -318,8 +326,9 @@ def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
         over = over and all(b in place.updated for a, b in place.beside if a in optimizers)
         place = place._replace(pending=place.pending or over or again)
         again = False
-    # Another training begins, with an optimizer of its own.
+    # Another training begins, with an optimizer of its own. Old ones may hold its parameters too.
     other = bool(optimizers) and optimizers.isdisjoint(place.ever) and _all_updated(place)
+    other = other or not place.latecomers.isdisjoint(optimizers - place.updated)
     due = again or (not place.fed and (other or _by_hand(place)))
     place = _opened(place._replace(phase="train"), due)
     return place._replace(cleared=place.cleared | optimizers)
