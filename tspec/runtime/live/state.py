@@ -59,6 +59,7 @@ from tspec.runtime.live.samples.held_out import HeldOutSamples
 from tspec.runtime.live.samples.images import ViewedImages
 from tspec.runtime.live.samples.leaks import LeakedTargets
 from tspec.runtime.live.samples.scales import InputScales
+from tspec.runtime.live.samples.tasks import EnlargedInputs, NewLabels
 from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
 from tspec.runtime.live.updates.schedules import ScheduleProgress
@@ -127,6 +128,7 @@ class SubjectRegistry:
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
         self.leaks = LeakedTargets()
+        self.enlarged = EnlargedInputs()
         self.evaluations = HeldOutEvaluations()
         self.checkpoints = LoadedCheckpoints()
         self.stored = StoredTensors()
@@ -215,6 +217,8 @@ class SubjectRegistry:
             "passes_unused": UnusedExperts().passes_unused,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
+            "input_enlargements": self.enlarged.input_enlargements,
+            "new_labels": NewLabels().new_labels,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,
             "scale_of_inputs": InputScales(self.models.is_root).scale_of_inputs,
             "known_samples": KnownSamples(self.models.is_root).known_samples,

@@ -77,17 +77,17 @@ class WatchSpec:
         return next((entity for entity in self.entities if entity.kind == kind), None)
 
     def computes(self, function: str) -> bool:
-        """True if a field of an event is computed by this function of the vocabulary."""
+        """True if a field is computed by this function of the vocabulary."""
         return function in self._functions()
 
     def follows(self, followed: Followed) -> bool:
-        """True if a field of an event is computed by a function for which this is followed."""
+        """True if a field is computed by a function for which this is followed."""
         return any(FIELD_FUNCTIONS.get(each) == followed for each in self._functions())
 
     def _functions(self) -> Iterator[str]:
-        """The functions that compute fields of events."""
-        for event in self.events:
-            for field in event.fields:
+        """The functions that compute fields of events and entities."""
+        for watched in (*self.events, *self.entities):
+            for field in watched.fields:
                 if field.source is not None:
                     yield from _called(field.source)
 
