@@ -142,10 +142,12 @@ def test_nothing_is_said_of_a_sound_job(job: str, tmp_path: Path) -> None:
 
 ADVISED = {
     "adapters": 200,
+    "dropout_without_gradients --kind montecarlo": 400,
     "folds": 1000,
     "folds --norm": 1000,
     "new_head": 200,
     "sequence_autoencoder": 400,
+    "sharpness_aware": 400,
     "triplet": 400,
 }
 """Jobs of which the rules that are only usually right say nothing either; how many instances are decided at least."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from tspec.builtin.field_functions import FIELD_FUNCTIONS, Followed
@@ -86,10 +87,11 @@ class WatchSpec:
 
     def _functions(self) -> Iterator[str]:
         """The functions that compute fields of events and entities."""
-        for watched in (*self.events, *self.entities):
-            for field in watched.fields:
-                if field.source is not None:
-                    yield from _called(field.source)
+        fields = [watched.fields for watched in self.events]
+        fields += [watched.fields for watched in self.entities]
+        for field in chain(*fields):
+            if field.source is not None:
+                yield from _called(field.source)
 
 
 def _called(tree: Expression) -> Iterator[str]:
