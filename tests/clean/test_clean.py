@@ -123,6 +123,7 @@ JOBS = (
     "trainer_style --prefetch",
     "triplet",
     "variational",
+    "withheld",
     "workers",
     "zero_lr_group",
     "zero_redundancy",

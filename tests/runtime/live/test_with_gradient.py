@@ -57,6 +57,31 @@ def test_another_optimizer_that_has_the_gradient_ends_the_row() -> None:
     assert updated(known, shared, optimizer=1) == [0]
 
 
+def passed(known: UpdatedWithGradient, *parameters: torch.Tensor) -> None:
+    """A backward pass gives the parameters gradients."""
+    for each in parameters:
+        each.grad = torch.ones(2)
+    known.after_backward()
+
+
+def test_a_gradient_that_is_taken_away_by_hand_was_there() -> None:
+    known, used, taken = UpdatedWithGradient(), parameter(True), parameter(False)
+    for _ in range(3):
+        passed(known, used, taken)
+        taken.grad = None
+        assert updated(known, used, taken)[1] <= 1
+    assert [updated(known, used, taken)[1] for _ in range(2)] == [2, 3]
+
+
+def test_a_gradient_that_is_cleared_before_the_update_is_missing() -> None:
+    known, used, cleared = UpdatedWithGradient(), parameter(True), parameter(False)
+    for number in range(1, 4):
+        passed(known, used, cleared)
+        known.cleared([cleared])
+        cleared.grad = None
+        assert updated(known, used, cleared) == [0, number]
+
+
 def test_parameters_are_not_kept_alive() -> None:
     known, unused = UpdatedWithGradient(), parameter(False)
     updated(known, unused)

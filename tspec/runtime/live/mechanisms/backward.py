@@ -48,6 +48,7 @@ class BackwardListener(Listener):
         """The gradients are complete."""
         if token:
             self._job.state.updates.reused.after_backward()
+            self._job.state.updates.with_gradient.after_backward()
             if self._scales:
                 self._job.state.updates.sample_gradients()
             if self._drops:

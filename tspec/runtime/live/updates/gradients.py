@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, MutableMapping, Sequence
 
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -24,6 +24,10 @@ class UpdatedWithGradient:
         """Number of an optimizer whose update runs -> parameters that had no gradient when it began."""
         self._without: MutableMapping[torch.Tensor, int] = WeakTensorKeyDictionary()
         """Parameter -> its last updates in a row that found no gradient; none where there are none."""
+        self._reached: MutableMapping[torch.Tensor, None] = WeakTensorKeyDictionary()
+        """Those of `_without` to which a pass since the last update gave a gradient that no
+        `zero_grad` has cleared.
+        """
 
     def __contains__(self, parameter: torch.Tensor) -> bool:
         """True if the parameter had a gradient when an update began or ended."""
@@ -35,21 +39,38 @@ class UpdatedWithGradient:
             return [0] * len(parameters)
         return [self._without.get(each, 0) for each in parameters]
 
+    def after_backward(self) -> None:
+        """A backward pass ended."""
+        if self._without:
+            self._reached.update((each, None) for each in self._without if each.grad is not None)
+
+    def cleared(self, parameters: Iterable[torch.Tensor]) -> None:
+        """`zero_grad` clears the gradients of these."""
+        if self._reached:
+            for each in parameters:
+                self._reached.pop(each, None)
+
     def before_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update of the optimizer begins."""
         self._add(optimizer, parameters)
         self._bare[optimizer] = [each for each in parameters if each.grad is None]
 
     def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
-        """The update ended: a closure may have made gradients."""
+        """The update ended: a closure may have made gradients.
+
+        A gradient that a pass made, and that is gone without `zero_grad`, was taken away by hand:
+        the update leaves the parameter out on purpose.
+        """
         self._add(optimizer, parameters)
         bare = self._bare.pop(optimizer, [])
         if not bare and not self._without:
             return
-        still = [each for each in bare if each.grad is None and each.requires_grad]
+        asking = [each for each in bare if each.grad is None and each.requires_grad]
+        still = [each for each in asking if each not in self._reached]
         counts = [self._without.get(each, 0) + 1 for each in still]
         for each in parameters:
             self._without.pop(each, None)
+            self._reached.pop(each, None)
         self._without.update(zip(still, counts, strict=True))
 
     def forget(self, optimizers: Collection[int]) -> None:
