@@ -107,3 +107,13 @@ def test_labels_of_places_are_read() -> None:
     for _ in range(15):
         labels.new_labels(logits, torch.zeros(2, 3, dtype=torch.int64))
     assert float(labels.new_labels(logits, torch.full((2, 3), 7))) == 1.0
+
+
+def test_labels_are_not_read_once_all_classes_had_a_loss() -> None:
+    labels, none = NewLabels(), NewLabels().new_labels(None, None)
+    logits, target = torch.zeros(10, 10, requires_grad=True), torch.arange(10)
+    given = [labels.new_labels(logits, target) for _ in range(4)]
+    assert given[1] is given[2] is given[3] is labels.new_labels(None, None) is not none
+    of_nine = NewLabels()
+    few = [of_nine.new_labels(logits[:9], target[:9]) for _ in range(2)]
+    assert few[0] is not few[1]

@@ -68,14 +68,28 @@ class EnlargedInputs:
         return self._sizes.of(unwrapped(module)).enlargements
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Known:
-    """The classes that losses have had, with one more for labels that do not count, and the largest
-    fraction of new labels in the losses before, which fades.
-    """
+    """The classes that losses have had."""
 
-    classes: torch.Tensor
+    had: torch.Tensor
+    """1 for each class that a loss had, and for one more, which stands for labels that do not count."""
     usual: torch.Tensor
+    """The largest fraction of new labels in the losses before, which fades."""
+    losses: int = 0
+    all_had: bool = False
+
+    def jumps(self, labels: torch.Tensor) -> torch.Tensor:
+        """1 if many of the labels of the next loss are new, and few were in those before; else 0."""
+        rows = labels.clamp(-1, len(self.had) - 1)
+        new = 1 - self.had[rows].mean()
+        jumps = (new >= _NEW) & (self.usual < _USUAL)
+        self.had[rows] = 1.0
+        self.usual = torch.maximum(self.usual * _FORGETS, new)
+        self.losses += 1
+        if self.losses & (self.losses - 1) == 0:  # seldom, since it waits for the device
+            self.all_had = bool(self.had.all())
+        return jumps.float()
 
 
 class NewLabels:
@@ -83,35 +97,33 @@ class NewLabels:
 
     def __init__(self) -> None:
         self._known: dict[tuple[torch.device, int], _Known] = {}
+        self._none = torch.zeros(())
 
     @torch.no_grad()
     def new_labels(self, logits: object, target: object) -> torch.Tensor:
         """One number: 1 if at least three in ten labels are new, and in the losses before few were.
         Otherwise 0, also without a graph, of probabilities and of more than `CLASSES` classes.
-        Nothing waits for the device.
 
         `logits` are `[n, classes, ...]`, `target` is `[n, ...]`.
         """
         if not isinstance(logits, torch.Tensor) or not isinstance(target, torch.Tensor):
-            return torch.zeros(())
-        learns = logits.requires_grad and not target.is_floating_point()
-        labels = local_part(target) if learns else None
-        classes = logits.shape[1] if logits.dim() > 1 else CLASSES + 1
-        if labels is None or not labels.numel() or classes > CLASSES:
-            return torch.zeros(())
-        known = self._known_of(labels.device, classes)
-        rows = labels.long().where((labels >= 0) & (labels < classes), classes)
-        new = 1 - known.classes[rows].mean()
-        jumps = (new >= _NEW) & (known.usual < _USUAL)
-        known.classes[rows] = 1.0
-        known.usual.mul_(_FORGETS).copy_(torch.maximum(known.usual, new))
-        return jumps.float()
+            return self._none
+        if not logits.requires_grad or logits.dim() < 2 or target.is_floating_point():
+            return self._none
+        classes = logits.shape[1]
+        known = self._known.get((target.device, classes))
+        if classes > CLASSES or (known is not None and known.all_had):
+            return self._none
+        labels = local_part(target)
+        if labels is None or not labels.numel():
+            return self._none
+        if known is None:
+            known = self._known[target.device, classes] = _begin(target.device, classes)
+        return known.jumps(labels.long())
 
-    def _known_of(self, device: torch.device, classes: int) -> _Known:
-        """What is known of losses of so many classes. The first labels are all new, and no sign."""
-        place = (device, classes)
-        if place not in self._known:
-            seen = torch.zeros(classes + 1, device=device)
-            seen[classes] = 1.0
-            self._known[place] = _Known(seen, torch.ones((), device=device))
-        return self._known[place]
+
+def _begin(device: torch.device, classes: int) -> _Known:
+    """Before the first loss of so many classes. Its labels are all new, and no sign of a task."""
+    had = torch.zeros(classes + 1, device=device)
+    had[classes] = 1.0
+    return _Known(had, torch.ones((), device=device))
