@@ -181,7 +181,9 @@ class Instants:
         """The subjects and their holders; all fields if a subject was built or replaced."""
         version = getattr(source, "version", None)
         if version is not None and version == self._version:
-            yield from self._plain_of(source, "module", ("training", "called"))
+            yield from self._plain_of(
+                source, "module", ("training", "called", "input_enlargements")
+            )
             changing = (
                 "requires_grad",
                 "group",
@@ -203,7 +205,9 @@ class Instants:
         yield from self._new(source, "module")
         yield from self._new(source, "state")  # a loaded state exists before the first update
         yield from self._plain_of(
-            source, "module", ("training", "root", "called", "parameters", "next")
+            source,
+            "module",
+            ("training", "root", "called", "parameters", "next", "input_enlargements"),
         )
         for kind in (
             "parameter",
