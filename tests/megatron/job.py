@@ -59,6 +59,8 @@ def config_of(layout: Layout) -> TransformerConfig:
         options |= {"num_moe_experts": layout.experts, "moe_router_topk": 2}
         options |= {"moe_token_dispatcher_type": "alltoall"}
         options["moe_aux_loss_coeff"] = 0.0 if layout.noaux else 0.01
+    if layout.capacity:
+        options["moe_expert_capacity_factor"] = 1.0
     if layout.bias:
         options |= {"moe_router_enable_expert_bias": True, "moe_router_score_function": "sigmoid"}
         options |= {"moe_router_load_balancing_type": "none", "moe_aux_loss_coeff": 0.0}

@@ -76,6 +76,8 @@ class Layout:
     """Routers balance experts by a bias, and not by a loss."""
     qknorm: bool = False
     """Queries and keys are normalized."""
+    capacity: bool = False
+    """Experts take at most their even share of tokens; others are dropped."""
     noaux: bool = False
     """Experts without an auxiliary loss. That loss is one of a rank's micro-batch, so that it changes with the data-parallel size."""
     tokens: bool = False

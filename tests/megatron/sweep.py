@@ -99,6 +99,7 @@ CLEAN = (
     "tp=2,sp,experts=4,etp=2",
     "tp=2,sp,experts=4,etp=2,bias",
     f"tp=2,sp,{MOE}",
+    f"dp=2,{MOE},capacity",
     # Prediction of further tokens
     "mtp=2,rope,bf16,steps=12",
     "tp=2,sp,mtp=1,rope,recompute",

@@ -31,12 +31,12 @@ def test_a_fault_is_reported(name: str, tmp_path: Path) -> None:
     assert bug.matches(found), found
 
 
-def test_every_rule_of_the_pack_reports_some_fault_first() -> None:
-    program = resolved([ROOT / "specs" / "megatron" / "megatron.tspec"]).program
+@pytest.mark.parametrize("pack", ["megatron", "moe"])
+def test_every_rule_of_a_pack_reports_some_fault_first(pack: str) -> None:
+    program = resolved([ROOT / "specs" / pack / f"{pack}.tspec"]).program
     assert program is not None
     rules = {rule.name.rpartition(".")[2] for rule in program.rules}
-    found = {bug.found.rule for bug in all_bugs() if bug.found and bug.pack == "megatron"}
-    assert found == rules
+    assert {bug.found.rule for bug in all_bugs() if bug.found and bug.pack == pack} == rules
 
 
 @pytest.mark.parametrize("bug", all_bugs(), ids=lambda bug: bug.name)

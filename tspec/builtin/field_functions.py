@@ -106,6 +106,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "scaled",
         "scored_padding",
         "softmax_dims",
+        "sorted_splits",
         "spread_sums",
         "states_held",
         "steps_left",

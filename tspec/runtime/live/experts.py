@@ -1,4 +1,4 @@
-"""Counts how long the experts of a router have been without tokens."""
+"""What is read of routers and dispatchers of tokens to experts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+
+from tspec.runtime.live.entities.kind import asked
 
 
 class UnusedExperts:
@@ -27,3 +29,14 @@ class UnusedExperts:
             passes = torch.where(tokens > 0, 0, self._passes.get(router, 0) + 1)
         self._passes[router] = passes
         return passes.max()
+
+
+def sorted_splits(dispatcher: Any) -> torch.Tensor | None:
+    """How many tokens of each peer a dispatcher of megatron-core sorts by experts, shape [peers].
+
+    None if it sorts none: it has one expert, or sizes are fixed by a capacity.
+    """
+    counts = asked(dispatcher, "num_global_tokens_per_local_expert")
+    if not isinstance(counts, torch.Tensor) or counts.ndim != 2:
+        return None
+    return counts.sum(1)

@@ -43,7 +43,7 @@ from tspec.runtime.live.entities.parameters import (
 )
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import FUNCTIONS, Evaluator, ExpressionError, compiled
-from tspec.runtime.live.experts import UnusedExperts
+from tspec.runtime.live.experts import UnusedExperts, sorted_splits
 from tspec.runtime.live.instrument.written import WrittenModes
 from tspec.runtime.live.losses.functions import loss_functions
 from tspec.runtime.live.losses.loose import LooseParameters
@@ -215,6 +215,7 @@ class SubjectRegistry:
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
             "repeated_places": repeated_places,
             "passes_unused": UnusedExperts().passes_unused,
+            "sorted_splits": sorted_splits,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
             "input_enlargements": self.enlarged.input_enlargements,
