@@ -31,12 +31,19 @@ def test_a_fault_is_reported(name: str, tmp_path: Path) -> None:
     assert bug.matches(found), found
 
 
+OTHER_JOBS = {"capacities_agree", "dispatched_counts_fit"}
+"""Rules that find their fault in jobs of `tests/zoo`. The first is of DeepSpeed, which is not installed; gloo ends a job of megatron-core that has a
+fault of the second.
+"""
+
+
 @pytest.mark.parametrize("pack", ["megatron", "moe"])
 def test_every_rule_of_a_pack_reports_some_fault_first(pack: str) -> None:
     program = resolved([ROOT / "specs" / pack / f"{pack}.tspec"]).program
     assert program is not None
     rules = {rule.name.rpartition(".")[2] for rule in program.rules}
-    assert {bug.found.rule for bug in all_bugs() if bug.found and bug.pack == pack} == rules
+    found = {bug.found.rule for bug in all_bugs() if bug.found and bug.pack == pack}
+    assert found == rules - OTHER_JOBS
 
 
 @pytest.mark.parametrize("bug", all_bugs(), ids=lambda bug: bug.name)

@@ -10,7 +10,7 @@ from typing import Any
 
 PACK = "moe"
 LAYOUT = "dp=2,experts=4,ep=2"
-FOUND = ("dispatched_counts_fit", 1, (0, 1), "dispatch #0")
+FOUND = ("tokens_are_sorted_as_they_were_sent", 1, (0, 1), "sort_arrived #0")
 
 
 def put_in() -> None:
