@@ -352,6 +352,7 @@ LEFT_OUT: Mapping[str, str] = {
     "losses_smoothed_over_own_classes": "it needs label smoothing, which the reference does not have; the rules find it",
     "moments_begin_anew": "the reference begins anew too; no row goes on from a checkpoint",
     "pieces_drawn_alike": "no number of a step without dropout depends on it",
+    "positions_not_tied": "megatron-core has it [as it is](findings.md)",
     "weights_loaded_too_late": "both sides are given the same weights, and no row loads others",
 }
 """Faults that no comparison with one device shows, and why."""
