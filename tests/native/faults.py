@@ -77,6 +77,12 @@ FAULTS = (
         Found("gradients_agree_after_all_reduce", 1, (0, 1), "head.weight"),
     ),
     Fault(
+        "replicated plain",
+        "unreduced",
+        "A communication hook of DDP gives each bucket of gradients back without a reduction.",
+        Found("gradients_agree_after_all_reduce", 1, (0, 1), "embed.weight"),
+    ),
+    Fault(
         "replicated accumulate",
         "unsynced",
         "`no_sync` is around the last micro-batch too.",

@@ -67,6 +67,7 @@ BUGS = (
     "not_broadcast",
     "moments_in_join",
     "own_rounding",
+    "unreduced",
 )
 
 
@@ -133,6 +134,13 @@ def make_model(kind, bug):
     return Tower(checkpointed=kind == "checkpointed")
 
 
+def keep_bucket(state, bucket):
+    """A communication hook that gives a bucket back as it is."""
+    done = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
 def wrap(model, kind, bug):
     if kind in ("by_hand", "one_updates", "one_updates_parts", "local", "outer"):
         return model
@@ -153,7 +161,9 @@ def wrap(model, kind, bug):
         find_unused_parameters=kind == "unused",
         **options,
     )
-    if kind in ("half", "join_half"):
+    if bug == "unreduced":
+        wrapped.register_comm_hook(None, keep_bucket)
+    elif kind in ("half", "join_half"):
         wrapped.register_comm_hook(None, default_hooks.fp16_compress_hook)
     if kind == "powersgd":
         state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=3, min_compression_rate=0.5)

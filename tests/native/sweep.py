@@ -80,12 +80,13 @@ ON_FOUR = {
 APART = {"replicated local", "replicated outer"}
 """Jobs in which replicas differ between two averages by right: the pack data_parallel is not meant for them."""
 LONG = (
-    "replicated zero --steps 25",
+    *(f"replicated {kind} --steps 25" for kind in KINDS["replicated"]),
     "sharded fully --steps 25",
     "sharded narrow --steps 25",
     "sharded hybrid --steps 25",
     "sharded flat_clip --steps 25",
     "sharded flat_hybrid --steps 25",
+    "sharded compiled --steps 25",
     "tensor_parallel sequence --steps 50",
     "tensor_parallel with_shards --steps 50",
     "tensor_parallel with_averages --steps 50",
