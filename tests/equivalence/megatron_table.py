@@ -124,6 +124,13 @@ CASES: tuple[Case, ...] = (
     Case("batch_sent_to_all_ranks", "dp=2", "inputs embedding", "GPTModel"),
     Case("bucket_not_reduced", "dp=2,overlap", f"param_grads {EMBEDDING}.weight", "all parameters"),
     Case(
+        "chunk_not_reduced",
+        "pp=2,dp=2,virtual=2,untied",
+        "param_grads decoder.layers.2.input_layernorm.weight",
+        "decoder.final_layernorm",
+        "decoder.layers.3.mlp.linear_fc2",
+    ),
+    Case(
         "cleared_between_micro_batches",
         "dp=2",
         "param_grads embedding.word_embeddings.weight",
@@ -150,6 +157,12 @@ CASES: tuple[Case, ...] = (
         f"param_grads {EXPERT}.weight",
         "decoder.layers.0.mlp.experts.local_experts.2.linear_fc2",
         "decoder.layers.2.mlp.experts.local_experts.2.linear_fc1",
+    ),
+    Case(
+        "experts_reduced_over_all_ranks",
+        f"dp=2,ep=2,noaux,{MOE}",
+        f"param_grads {EXPERT}.weight",
+        "decoder.layers.*.mlp.experts.local_experts.*.linear_fc*",
     ),
     Case(
         "final_norm_not_marked",
@@ -267,6 +280,7 @@ CASES: tuple[Case, ...] = (
         "inputs decoder.layers.2[rotary_pos_emb]",
         "rotary_pos_emb",
     ),
+    Case("optimizer_of_the_first_chunk", "pp=2,virtual=2,untied,clipped", NORM, ""),
     Case(
         "output_not_summed",
         "tp=2",
@@ -338,6 +352,9 @@ CASES: tuple[Case, ...] = (
         "decoder.layers.0.mlp",
         "decoder.layers.2.mlp",
         "outputs decoder.layers.2.mlp",
+    ),
+    Case(
+        "tokens_counted_by_rank", "dp=2,tokens", f"param_grads {EMBEDDING}.weight", "all parameters"
     ),
     Case("unscaled_twice", "dp=2", NORM, "", scale=256),
     Case("vocabulary_shifted_on_one_rank", "tp=2", f"outputs {EMBEDDING}", EMBEDDING),
