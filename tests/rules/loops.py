@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 class Digits(torch.utils.data.Dataset):
@@ -397,6 +398,77 @@ class BuiltForEachStep(Loop):
     def before_update(self):
         if self.faulty or self.step == 10:
             self.optimizer = self.make_optimizer()
+
+
+class WithoutMemory(torch.optim.Optimizer):
+    """Moves weights along an average of gradients."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 1e-2})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for each in self.param_groups[0]["params"]:
+            state = self.state[each]
+            mean = state.setdefault("mean", torch.zeros_like(each))
+            each.sub_(1e-2 * mean.lerp_(each.grad, 0.1))
+
+
+class OwnOptimizerIsEmptied(Loop):
+    """An optimizer of another kind than torch's is emptied after each update."""
+
+    rule = "optimizers_keep_their_state"
+    steps = 25
+
+    def make_optimizer(self):
+        return WithoutMemory(self.model.parameters())
+
+    def after_update(self):
+        if self.faulty:
+            self.optimizer.state.clear()
+
+
+class RecomputationsDropTheSame(Loop):
+    def forward(self, images):
+        keeps = not self.faulty
+        return checkpoint(self.model, images, use_reentrant=False, preserve_rng_state=keeps)
+
+
+class LossesChangeWithUpdates(Loop):
+    """The model learns to prefer its labels to others, as compared with a reference: by mistake itself."""
+
+    steps = 11
+
+    def prepared(self):
+        self.reference = self.model if self.faulty else copy.deepcopy(self.model)
+        self.reference.eval().requires_grad_(self.faulty)
+        self.model[2].p = 0.0
+
+    def loss(self, output, labels):
+        with torch.no_grad():
+            before = self.reference(self.images)
+        gained = (output - before).gather(1, torch.stack([labels, (labels + 1) % 10], 1))
+        return -F.logsigmoid(gained[:, 0] - gained[:, 1]).mean()
+
+    def forward(self, images):
+        self.images = images
+        return super().forward(images)
+
+
+class SecondModelBeginsWithOneValue(Loop):
+    """A second model, with an optimizer of its own, begins when the first has been trained."""
+
+    rule = "weights_begin_with_different_values"
+    steps = 26
+
+    def before_update(self):
+        if self.step == 25:
+            self.second = self.build()
+            if self.faulty:
+                nn.init.constant_(self.second[0].weight, 0.1)
+            optimizer = torch.optim.SGD(self.second.parameters(), 0.1)
+            F.cross_entropy(self.second(DIGITS.images[:50]), DIGITS.labels[:50]).backward()
+            optimizer.step()
 
 
 class UpdatesUseAllTheirBatches(Loop):

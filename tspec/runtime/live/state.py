@@ -206,6 +206,8 @@ class SubjectRegistry:
             "goes_on_from": self.checkpoints.files.goes_on_from,
             **self.updates.functions,
             "states_held": lambda optimizer: _states_held(asked(optimizer, "state")),
+            "states_left": lambda optimizer, result: _states_held(asked(optimizer, "state")),
+            "preserves_rng": lambda options: bool(options.get("preserve_rng_state", True)),
             "steps_left": steps_left,
             "resumed_updates": self.schedulers.resumed_updates,
             "idle_part": ScheduleProgress().idle_part,
