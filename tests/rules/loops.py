@@ -428,6 +428,47 @@ class OwnOptimizerIsEmptied(Loop):
             self.optimizer.state.clear()
 
 
+class AveragesBeginWithTheirWeights(Loop):
+    """An average of the weights, that no graph reaches."""
+
+    def prepared(self):
+        self.average = self.build() if self.faulty else copy.deepcopy(self.model)
+        self.average.requires_grad_(False).eval()
+
+    @torch.no_grad()
+    def after_update(self):
+        for average, weight in zip(self.average.parameters(), self.model.parameters(), strict=True):
+            average.lerp_(weight, 0.05)
+        self.average(DIGITS.images[:50])
+
+
+class MomentumEncoderBeginsWithTheWeights(Loop):
+    """Two encoders in one model, of which one is an average of the other."""
+
+    rule = "averages_begin_with_their_weights"
+
+    def build(self):
+        model = nn.ModuleDict(
+            {each: nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)) for each in "qk"}
+        )
+        if not self.faulty:
+            model["k"].load_state_dict(model["q"].state_dict())
+        model["k"].requires_grad_(False)
+        return model
+
+    def make_optimizer(self):
+        return torch.optim.SGD(self.model["q"].parameters(), 0.1)
+
+    def forward(self, images):
+        with torch.no_grad():
+            for key, query in zip(
+                self.model["k"].parameters(), self.model["q"].parameters(), strict=True
+            ):
+                key.mul_(0.99).add_(query, alpha=0.01)
+            self.keys = self.model["k"](images)
+        return self.model["q"](images) + 0.1 * self.keys
+
+
 class RecomputationsDropTheSame(Loop):
     def forward(self, images):
         keeps = not self.faulty

@@ -147,6 +147,7 @@ class SubjectRegistry:
         )
         modules = ModuleSubjects(self.models)
         self.copies_of = parameters.copies_of
+        self.copies_anywhere = parameters.copies_anywhere
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
         states = OptimizerStateSubjects(self.models, self.optimizers)
         self._names: Mapping[str, Callable[[], tuple[str, ...]]] = {"state": states.names}

@@ -84,6 +84,10 @@ class ParameterSubjects:
         or attributes.
         """
 
+    def copies_anywhere(self, subject: str) -> frozenset[str]:
+        """The names of a parameter's copies in other models, and of its counterparts in its own."""
+        return self.copies_of(subject) | self._counterparts_of(subject)
+
     def things(self) -> Mapping[str, NamedParameter]:
         return self._models.parameters()
 

@@ -37,6 +37,7 @@ class UpdateListener(Listener):
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
         self._doubles = job.spec.computes("doubled")
+        self._beginnings = job.spec.computes("astray")
         self._gradients = not read.isdisjoint({"had_gradient", "updates_without_gradient"})
         self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
 
@@ -63,6 +64,8 @@ class UpdateListener(Listener):
             updates.interpolated.before_update(number, held)
         if self._beside:
             updates.compare_unheld(number, self._job.state.copies_of)
+        if self._beginnings:
+            updates.compare_beginnings(args[0], self._job.state.copies_anywhere)
         if not self._job.place.updating:
             optimizers.sent.update_begins()
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))

@@ -14,6 +14,7 @@ import torch
 from tspec.runtime.live.entities.optimizers import OptimizerSubjects, held_by
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.updates.beginnings import AverageBeginnings, may_be_average
 from tspec.runtime.live.updates.copied import CopiedParameters
 from tspec.runtime.live.updates.doubled import DoubledUpdates
 from tspec.runtime.live.updates.dropped import DroppedPasses
@@ -46,6 +47,7 @@ class UpdateHistory:
         self.doubled = DoubledUpdates()
         self.scaled = GradientFactors()
         self.dropped = DroppedPasses()
+        self.beginnings = AverageBeginnings()
         self.with_gradient = UpdatedWithGradient()
 
     @property
@@ -68,6 +70,7 @@ class UpdateHistory:
             "doubled": self._doubled,
             "scaled": self._scaled,
             "dropped": self._dropped,
+            "astray": self._astray,
         }
 
     def forget(self, optimizers: Collection[int]) -> None:
@@ -80,6 +83,7 @@ class UpdateHistory:
             self.doubled,
             self.scaled,
             self.dropped,
+            self.beginnings,
             self.with_gradient,
         ):
             each.forget(optimizers)
@@ -118,6 +122,26 @@ class UpdateHistory:
             ]
             self.copied.before_update([(each, copies) for each, copies in pairs if copies])
 
+    def compare_beginnings(
+        self, optimizer: Any, copies_of: Callable[[str], Collection[str]]
+    ) -> None:
+        """An update begins: compare averages that have moved since the last one with the weights that
+        they follow.
+
+        `copies_of` gives the names of a parameter's copies, in other models and in the same one.
+        """
+        number = self._optimizers.numbered.number(optimizer)
+        if not self.beginnings.is_due(number):
+            return
+        known = self._models.parameters()
+        held = set(map(id, held_by(optimizer)))
+        pairs = []
+        for name, one in known.items():
+            if may_be_average(one.tensor) and not self._optimizers.updates(one.tensor):
+                copies = (known[each].tensor for each in copies_of(name) if each in known)
+                pairs.append((one.tensor, [each for each in copies if id(each) in held]))
+        self.beginnings.before_update(number, [pair for pair in pairs if pair[1]])
+
     def sample_gradients(self) -> None:
         """A backward pass ended: keep samples of its gradients that a checked update may use."""
         if self._ranks.world == 1:
@@ -153,6 +177,12 @@ class UpdateHistory:
     def _scaled(self, optimizer: Any, result: Any) -> float:
         """The factor that scaled the gradients of the update that returned `result`."""
         return self.scaled.of(self._optimizers.numbered.number(optimizer))
+
+    def _astray(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+        """The averages that began apart from their weights, known from the update that returned
+        `result`.
+        """
+        return self.beginnings.of(self._optimizers.numbered.number(optimizer))
 
     def _dropped(self, optimizer: Any, result: Any) -> int:
         """The number of passes that were dropped before the update with this `result`."""

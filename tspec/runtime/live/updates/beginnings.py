@@ -1,0 +1,129 @@
+"""Averages of weights that begin with other values than the weights that they follow.
+
+An average moves part of the way to its weights: from `a` to `a + part * (w - a)`. One that began as a
+copy is still near them when it first moves, since they were updated only a few times. One that was
+built anew is as far from them as two random vectors are from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from tspec.runtime.live.features import local_part
+from tspec.runtime.live.identity import IdentityMap
+
+UPDATES = 20
+"""The number of updates of an optimizer in which the averages of its weights are followed."""
+SAMPLED = 128
+"""The number of elements of one parameter that are compared."""
+LEAST = 64
+"""The number of elements of the smallest parameter that is compared. Fewer may agree by chance."""
+FARTHEST = 0.6
+"""The largest part of the way that an average moves at once. A copy moves all of it."""
+STRAIGHT = 0.05
+"""The largest part of a movement that does not lead to the weights, by round-off."""
+APART = 0.5
+"""The least squared distance of unrelated values, as a part of the sum of their squared norms, which
+is what it is of random ones.
+"""
+EMPTY = 1e-3
+"""The largest squared norm, as a part of that of the weights, of an average that begins with zeros."""
+
+Pairs = Sequence[tuple[torch.Tensor, Sequence[torch.Tensor]]]
+"""Parameters that no optimizer holds, each with the trained ones that it may follow."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What is known of one parameter that may be an average."""
+
+    last: torch.Tensor | None = None
+    """Its sample when the last update began, until it has moved."""
+    moved: bool = False
+
+
+@dataclass(slots=True)
+class _OfOptimizer:
+    """The averages of the weights of one optimizer."""
+
+    updates: int = 0
+    followed: IdentityMap[torch.Tensor, _Followed] = field(
+        default_factory=lambda: IdentityMap(_Followed)
+    )
+    astray: list[torch.Tensor] = field(default_factory=list)
+
+
+class AverageBeginnings:
+    """Compares averages with their weights when they first move."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _OfOptimizer] = {}
+        """Number of an optimizer -> the averages of its weights."""
+
+    def is_due(self, optimizer: int) -> bool:
+        """Count an update of the optimizer that begins; True if averages are followed in it."""
+        known = self._known.setdefault(optimizer, _OfOptimizer())
+        known.updates += 1
+        known.astray.clear()
+        if known.updates == UPDATES + 1:
+            known.followed = IdentityMap(_Followed)
+        return known.updates <= UPDATES
+
+    def before_update(self, optimizer: int, pairs: Pairs) -> None:
+        """An update begins. `pairs` are the parameters that may be averages of the optimizer's."""
+        known = self._known[optimizer]
+        for average, weights in pairs:
+            followed = known.followed.of(average)
+            if followed.moved:
+                continue
+            now, last = _sample(average), followed.last
+            followed.last = now
+            if last is None or last.shape != now.shape or torch.equal(last, now):
+                continue
+            followed.moved, followed.last = True, None
+            if any(_begins_apart(last, now, _sample(each)) for each in weights):
+                known.astray.append(average)
+
+    def of(self, optimizer: int) -> list[torch.Tensor]:
+        """The averages that were found to begin apart from their weights when the latest update of
+        the optimizer began.
+        """
+        known = self._known.get(optimizer)
+        return [] if known is None else list(known.astray)
+
+    def forget(self, optimizers: Iterable[int]) -> None:
+        """These optimizers are gone."""
+        for each in optimizers:
+            self._known.pop(each, None)
+
+
+def may_be_average(parameter: torch.Tensor) -> bool:
+    """True for a matrix of floating-point numbers that is large enough to be compared. Vectors, as of
+    norms, often begin with the same values.
+    """
+    return parameter.is_floating_point() and parameter.dim() > 1 and parameter.numel() >= LEAST
+
+
+def _sample(parameter: torch.Tensor) -> torch.Tensor:
+    """Elements from all over a parameter: `[n]`. None of a parameter whose memory was given back."""
+    part = local_part(parameter.detach())
+    flat = parameter.new_empty(0) if part is None else part.reshape(-1)
+    return flat[:: flat.numel() // SAMPLED | 1][:SAMPLED].clone()
+
+
+def _begins_apart(last: torch.Tensor, now: torch.Tensor, weights: torch.Tensor) -> bool:
+    """True if an average moved from `last` to `now` towards the weights, and was unrelated to them."""
+    if last.shape != weights.shape or not last.numel():
+        return False
+    last, now, weights = last.double(), now.double(), weights.to(last.device).double()
+    way, moved = weights - last, now - last
+    distance = float(way.square().sum())
+    part = float(way.dot(moved)) / max(distance, 1e-300)
+    off = float((moved - part * way).norm())
+    if not 0 < part <= FARTHEST or off > STRAIGHT * float(moved.norm()):
+        return False
+    squares = float(last.square().sum()), float(weights.square().sum())
+    return squares[0] > EMPTY * squares[1] and distance > APART * sum(squares)
