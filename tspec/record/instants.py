@@ -28,7 +28,9 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 LIVE_ONLY: Mapping[str, tuple[str, ...]] = {"message": ("buffer",)}
 """Tensor fields that are not recorded: rules compare which object they hold, which only a running job knows."""
 
-COMPUTING = re.compile(r"torch\.nn\.(functional\..+|.+\.forward)")
+COMPUTING = re.compile(
+    r"torch\.nn\.(functional\..+|.+\.forward)|torch\.utils\.checkpoint\.checkpoint"
+)
 """Functions that compute and change no state that lasts, and torch's layers: what these change is sampled after the
 outermost forward pass.
 """
