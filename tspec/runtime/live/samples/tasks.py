@@ -10,7 +10,7 @@ from torch import nn
 
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.identity import IdentityMap
-from tspec.runtime.live.models import unwrapped
+from tspec.runtime.live.module_tree import unwrapped
 
 STEADY = 20
 """The number of passes of one size after which a larger input is a sign. Lengths that differ from
