@@ -174,3 +174,43 @@ def test_pieces_with_padding(
         file=tmp_path / "padded.tspec",
     )
     assert (status, wrong in said) == (1 if wrong else 0, True), said
+
+
+OVER_ALL_RANKS = """
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = torch.nn.Linear(8, 32)
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(2):
+    model(torch.randn(16, 8)).sum().backward()
+    optimizer.step()
+"""
+ITS_LAYOUT = """edition 2026
+
+module over_all_ranks
+
+mesh ranks {
+  order: dp
+  dp: 4
+}
+
+layout sharded on ranks {
+  param "weight": [32 / dp, 8]
+  param "bias": [32 / dp]
+}
+"""
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+def test_fully_shard_makes_its_default_mesh(tmp_path: Path) -> None:
+    script, layout = tmp_path / "over_all_ranks.py", tmp_path / "over_all_ranks.tspec"
+    script.write_text(OVER_ALL_RANKS)
+    layout.write_text(ITS_LAYOUT)
+    status, said = preflight("sharded", "--rank", "3", "--", str(script), file=layout)
+    last = "2 parameters are as the layout says"
+    assert (status, said.splitlines()[-1]) == (0, last), said

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import torch
-import torch.distributed as dist
+import torch.distributed.fsdp  # it has `init_device_mesh` under its name
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.distributed import device_mesh
@@ -34,11 +36,17 @@ def fake_tensors() -> Iterator[None]:
         for name in OF_MESHES:
             if hasattr(mesh, name):
                 stack.enter_context(patch.object(mesh, name, _really(getattr(mesh, name))))
-        for module in (device_mesh, dist):
+        for module in _with_function("init_device_mesh", device_mesh.init_device_mesh):
             stack.enter_context(patch.object(module, "init_device_mesh", begin))
         stack.enter_context(patch.object(nn.Module, "_apply", _converting(nn.Module._apply)))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         yield
+
+
+def _with_function(name: str, function: Callable[..., Any]) -> list[ModuleType]:
+    """The modules of torch that have a function under its name, as `fully_shard` has for its default mesh."""
+    of_torch = (each for path, each in sys.modules.items() if path.partition(".")[0] == "torch")
+    return [each for each in of_torch if vars(each).get(name) is function]
 
 
 def _converting(apply: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
