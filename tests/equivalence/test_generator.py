@@ -18,7 +18,7 @@ from tspec.equivalence.generator import bits, key, signs, uniform, weights
 from tspec.layout.ranks import coordinates
 from tspec.layout.shards import shard
 from tspec.layout.sizes import sizes_of
-from tspec.resolve.program.sharding import Dimension, Placement, Shape, Split
+from tspec.resolve.program.sharding import Dimension, Placement, Product, Shape, Split
 
 WORLD = prod(size for _, size in AXES)
 
@@ -93,3 +93,14 @@ def test_sizes_of_the_input_are_those_of_the_reference() -> None:
     assert sizes.sizes == {"batch": 6, "hidden": 4}
     fixed = replace(sizes_of(layout), sizes={"hidden": 8})
     assert sized(layout, "output", "fc", (6, 4), fixed).sizes == {"batch": 6, "hidden": 8}
+
+
+def test_a_size_of_the_input_is_found_in_a_product() -> None:
+    """As every second sample is on a rank."""
+    samples = Product((Dimension("batch"), Dimension("parts", (), (Split("dp"),))))
+    layout = layout_of(Placement("output", "*", Shape((Dimension(samples), Dimension("hidden")))))
+    known = replace(sizes_of(layout), sizes={"parts": 2})
+    sizes = sized(layout, "output", "fc", (6, 4), known)
+    assert sizes.sizes == {"batch": 3, "hidden": 4, "parts": 2}
+    two = replace(sizes_of(layout), sizes={})
+    assert sized(layout, "output", "fc", (6, 4), two).sizes == {"hidden": 4}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tspec.equivalence.cut import Cut
 from tspec.layout.places import CUT_AS, placement_of
 from tspec.layout.shards import Shard, flattened
-from tspec.layout.sizes import Sizes
+from tspec.layout.sizes import Sizes, input_size
 from tspec.resolve.program.sharding import LayoutDeclaration, Shape, TensorKind
 
 
@@ -32,9 +32,9 @@ def sized(
         below = flattened(layout, CUT_AS.get(kind, kind), name, sizes)
         shape = below if below is not None else Shape(())
     # A shape that is not known has no dimensions; one with others than the tensor is a fault where it is cut.
-    shown = {
-        each.size: size
-        for each, size in zip(shape.dimensions, full, strict=False)
-        if isinstance(each.size, str)
-    }
+    shown = {}
+    for each, size in zip(shape.dimensions, full, strict=False):
+        of = input_size(each, sizes)
+        if of is not None:
+            shown[of.name] = size // of.others
     return Sizes({**shown, **sizes.sizes}, sizes.axes, sizes.flags)

@@ -20,9 +20,9 @@ from tspec.layout.experts import Expert, expert_of
 from tspec.layout.places import placement_of, tied_to
 from tspec.layout.ranks import coordinates_of
 from tspec.layout.shards import Shard, UnevenShards, shard
-from tspec.layout.sizes import UnknownSize
+from tspec.layout.sizes import UnknownSize, input_size
 from tspec.layout.text import ranks_text
-from tspec.resolve.program.sharding import Placement, Shape, TensorKind
+from tspec.resolve.program.sharding import Placement, Shape, TensorKind, splits
 
 LAYOUT_KINDS: Mapping[str, TensorKind] = {
     "inputs": "input",
@@ -173,8 +173,8 @@ def data_axes(trial: Trial, reference: Recording) -> frozenset[str]:
             return frozenset(
                 split.axis
                 for each in place.shape.dimensions
-                if isinstance(each.size, str) and each.size not in trial.sizes.sizes
-                for split in each.splits
+                if input_size(each, trial.sizes) is not None
+                for split in splits(Shape((each,)))
             )
     return frozenset(trial.layout.mesh.all_axes)
 
@@ -207,13 +207,16 @@ def indivisible(trial: Trial, name: TensorName, full: tuple[int, ...]) -> str:
     ):
         return ""
     for each, size in zip(place.shape.dimensions, full, strict=True):
-        if isinstance(each.size, str) and each.size not in trial.sizes.sizes:
-            parts = prod(
-                trial.sizes.of(of.axis) * (2 if of.order == "zigzag" else 1) for of in each.splits
-            )
-            if size % parts:
-                axes = ", ".join(f"`{of.axis}`" for of in each.splits)
-                return f"`{each.size}` of {size} is not divisible into {parts} parts over {axes}"
+        of = input_size(each, trial.sizes)
+        if of is None:
+            continue
+        cuts = splits(Shape((each,)))
+        parts = of.others * prod(
+            trial.sizes.of(cut.axis) * (2 if cut.order == "zigzag" else 1) for cut in of.part.splits
+        )
+        if size % parts:
+            axes = ", ".join(f"`{cut.axis}`" for cut in cuts)
+            return f"`{of.name}` of {size} is not divisible into {parts} parts over {axes}"
     return ""
 
 

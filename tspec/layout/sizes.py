@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tspec.resolve.program.sharding import (
+    Dimension,
     LayoutDeclaration,
     Placement,
     Product,
@@ -62,6 +63,47 @@ def inputs(layout: LayoutDeclaration) -> tuple[str, ...]:
     known = {*(dict(layout.dims.sizes) if layout.dims else {}), *layout.mesh.all_axes}
     found = (name for place in layout.placements for name in _names(place))
     return tuple(dict.fromkeys(name for name in found if name not in known))
+
+
+@dataclass(frozen=True, slots=True)
+class InputSize:
+    """The part of a dimension whose size comes with the input.
+
+    `others` is the product of the other sizes of the dimension.
+    """
+
+    name: str
+    part: Dimension
+    others: int = 1
+
+
+def input_size(dimension: Dimension, sizes: Sizes) -> InputSize | None:
+    """The size of the input that a dimension has, alone or in a product. None if it has none, or several."""
+    if isinstance(dimension.size, str):
+        is_open = dimension.size not in sizes.sizes
+        return InputSize(dimension.size, dimension) if is_open else None
+    if not isinstance(dimension.size, Product):
+        return None
+    found, others = None, 1
+    for each in dimension.size.dimensions:
+        try:
+            others *= _number(each.size, sizes)
+        except UnknownSize:
+            if found is not None or not isinstance(each.size, str):
+                return None
+            found = InputSize(each.size, each)
+    return None if found is None else InputSize(found.name, found.part, others)
+
+
+def _number(size: Term | Sum | Product, sizes: Sizes) -> int:
+    """A size in numbers, without its padding. Raises UnknownSize."""
+    match size:
+        case Product(dimensions=dimensions):
+            return prod(_number(each.size, sizes) for each in dimensions)
+        case Sum(terms=terms):
+            return sum(_number(each, sizes) for each in terms)
+        case _:
+            return sizes.of(size)
 
 
 def free_sizes(layout: LayoutDeclaration) -> dict[str, int]:
