@@ -63,19 +63,33 @@ class Stage(nn.Module):
         return x if self.head is None else self.head(self.norm(x)).mean(1)
 
 
-class Tied(nn.Module):
-    """Autoencoder in two stages with one matrix, of which each has a copy."""
+class Half(nn.Module):
+    """An encoder, or a decoder with the same matrix, of which it has a copy."""
 
-    def __init__(self, index, matrix):
+    def __init__(self, matrix, decodes):
         super().__init__()
-        self.index = index
-        self.matrix = nn.Parameter(matrix.clone())
+        self.matrix, self.decodes = nn.Parameter(matrix.clone()), decodes
         self.block = nn.Sequential(nn.Linear(16, 16), nn.GELU())
 
     def forward(self, x):
-        if self.index == 0:
-            return self.block(x.flatten(1) @ self.matrix)
-        return self.block(x) @ self.matrix.T
+        return self.block(x) @ self.matrix.T if self.decodes else self.block(x @ self.matrix)
+
+
+class Tied(nn.Module):
+    """Autoencoder in stages with one matrix, of which each stage has a copy; one stage alone has it once."""
+
+    def __init__(self, index, count, matrix):
+        super().__init__()
+        encoder, decoder = Half(matrix, decodes=False), Half(matrix, decodes=True)
+        if count == 1:
+            decoder.matrix = encoder.matrix
+        self.encoder = encoder if index == 0 else None
+        self.decoder = decoder if index == count - 1 else None
+
+    def forward(self, x):
+        if self.encoder is not None:
+            x = self.encoder(x.flatten(1))
+        return x if self.decoder is None else self.decoder(x)
 
 
 def make_schedule(kind, bug, whole, stage, group, replicas):
@@ -92,7 +106,7 @@ def make_schedule(kind, bug, whole, stage, group, replicas):
         return ScheduleGPipe(built, **options), [built.submod]
     if kind == "tied":
         matrix = torch.randn(64, 16) / 8
-        module = Tied(stage, matrix)
+        module = Tied(stage, count, matrix)
         options["loss_fn"] = lambda found, images: (found - images.flatten(1)).square().mean()
         built = PipelineStage(module, stage, count, cpu, group=group)
         return ScheduleGPipe(built, **options), [module]
@@ -154,7 +168,8 @@ def work(args):
         more = {"target": target, "losses": losses} if last else {}
         schedule.step(*inputs, **more)
         if kind == "tied" and bug != "unsummed":
-            dist.all_reduce(modules[0].matrix.grad)
+            half = modules[0].decoder if stage else modules[0].encoder
+            dist.all_reduce(half.matrix.grad)
         if kind == "clip":
             clip(modules, bug)
         optimizer.step()

@@ -275,7 +275,7 @@ def work(args):
     torch.manual_seed(args.seed + (rank if bug in ("own_seed", "own_draws") else 0))
     data = digits()
     sampler = DistributedSampler(data, rank=0 if bug == "same_data" else None, seed=args.seed)
-    loader = DataLoader(data, batch_size=32, sampler=sampler, drop_last=True)
+    loader = DataLoader(data, batch_size=args.batch, sampler=sampler, drop_last=True)
     model = wrap(make_model(kind, bug), kind, bug)
     trained = copy.deepcopy(model) if bug == "of_a_copy" else model
     optimizer = make_optimizer(trained, kind, bug)

@@ -70,11 +70,13 @@ def flat(model, kind):
 def shard(model, kind, bug):
     if kind.startswith("flat"):
         return flat(model, kind)
+    ranks = dist.get_world_size()
     if kind == "hybrid":
-        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("copy", "dp"))
+        shape = (2, 2) if ranks > 1 else (1, 1)
+        mesh = init_device_mesh("cpu", shape, mesh_dim_names=("copy", "dp"))
         mesh = mesh["dp"] if bug == "replicas_forgotten" else mesh
     else:
-        mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+        mesh = init_device_mesh("cpu", (ranks,), mesh_dim_names=("dp",))
     options = {"mesh": mesh, "reshard_after_forward": kind != "kept"}
     if kind == "mixed":
         options["mp_policy"] = MixedPrecisionPolicy(
@@ -113,7 +115,7 @@ def work(args):
     torch.manual_seed(args.seed)
     data = digits()
     sampler = DistributedSampler(data, seed=args.seed)
-    loader = DataLoader(data, batch_size=32, sampler=sampler, drop_last=True)
+    loader = DataLoader(data, batch_size=args.batch, sampler=sampler, drop_last=True)
     tower = Tower(width=18 if kind == "uneven" else 16, checkpointed=kind == "checkpointed")
     if kind == "narrow":  # one output: the second rank has no element of its weight
         tower.head = torch.nn.Linear(16, 1)

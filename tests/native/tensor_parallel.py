@@ -5,7 +5,7 @@ import argparse
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from digits import Tower, digits, start
+from digits import BATCH, Tower, digits, start
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Partial, Replicate, Shard
@@ -109,11 +109,14 @@ def clip(model, bug):
 def work(args):
     kind, bug, rank = args.kind, args.bug, dist.get_rank()
     torch.manual_seed(args.seed)
+    ranks, places = dist.get_world_size(), (0,)
     if kind in TWO_D:
-        whole = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-        dp, tp, place = whole["dp"], whole["tp"], whole.get_local_rank("dp")
+        shape = (2, 2) if ranks > 1 else (1, 1)
+        whole = init_device_mesh("cpu", shape, mesh_dim_names=("dp", "tp"))
+        dp, tp = whole["dp"], whole["tp"]
+        places = (whole.get_local_rank("dp"),) if ranks > 1 else (0, 1)
     else:
-        dp, tp, place = None, init_device_mesh("cpu", (2,), mesh_dim_names=("tp",)), 0
+        dp, tp = None, init_device_mesh("cpu", (ranks,), mesh_dim_names=("tp",))
     dropout = 0.1 if bug == "own_dropout" else 0.0
     tower = Tower(width=16, dropout=dropout)
     if kind == "table":
@@ -129,10 +132,11 @@ def work(args):
     images, labels = digits().tensors
     if kind == "table":  # a row for each shade of grey, of which there are 17
         images = (images.flatten(1) * 16).long()
-    part = {"other_batches": rank, "same_data": 0}.get(bug, place)
-    draw = torch.Generator().manual_seed(args.seed + part)
+    parts = {"other_batches": (rank,), "same_data": (0,)}.get(bug, places)
+    draws = [torch.Generator().manual_seed(args.seed + part) for part in parts]
     for step in range(args.steps):
-        rows = torch.randint(len(images), (32,), generator=draw)
+        drawn = [torch.randint(len(images), (BATCH,), generator=draw) for draw in draws]
+        rows = torch.cat(drawn)
         optimizer.zero_grad()
         targets = labels[rows].roll(rank) if bug == "own_targets" else labels[rows]
         if kind == "loss":
