@@ -473,3 +473,25 @@ def test_updates_that_a_scaler_skips_are_recorded(
     assert found.skipped == skipped
     norms = [name for name in found.tensors if name.kind == "gradient_norms"]
     assert len(norms) == (0 if skipped and not fused else 2)  # those that an update reads
+
+
+def test_what_optimizers_hold_of_a_parameter_is_recorded_under_its_name(tmp_path: Path) -> None:
+    """Main parameters are copies: their gradients are those of the model's, and their numbers are in the model."""
+    net = nn.Linear(3, 2).bfloat16()
+    mains = [nn.Parameter(each.detach().float()) for each in net.parameters()]
+    for each, main in zip(net.parameters(), mains, strict=True):
+        each.main_param = main
+
+    def job() -> None:
+        optimizer = torch.optim.SGD(mains, lr=0.1)
+        net(torch.ones(2, 3).bfloat16()).square().mean().backward()
+        for each, main in zip(net.parameters(), mains, strict=True):
+            main.grad, each.grad = each.grad.float(), None
+        optimizer.step()
+        for each, main in zip(net.parameters(), mains, strict=True):
+            each.data.copy_(main.detach())
+
+    found = observed(tmp_path, Orders(1, ("param_grads", "params")), job).tensors
+    names = {(name.kind, name.name) for name in found}
+    assert names == {(kind, of) for kind in ("param_grads", "params") for of in ("weight", "bias")}
+    assert found[TensorName("param_grads", "weight", 1)].dtype == torch.float32

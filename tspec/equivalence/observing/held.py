@@ -38,3 +38,20 @@ def tensors(source: StateSource, kind: str, field: str) -> dict[str, Tensor]:
     """A field of all subjects of a kind, where it is a tensor."""
     found = source.fields(kind, field).items()
     return {subject: value for subject, value in found if isinstance(value, Tensor)}
+
+
+def copies(source: StateSource) -> dict[str, str]:
+    """Parameters that optimizers hold as copies or shards: the optimizer's name -> the model's
+    name.
+
+    Megatron's optimizers update a float32 copy, or a view of the rank's shard.
+    """
+    places = {
+        (held.data_ptr(), held.numel()): name
+        for field in ("shard", "main")
+        for name, held in tensors(source, "parameter", field).items()
+        if held.numel()
+    }
+    parameters = tensors(source, "parameter", "data").items() if places else ()
+    found = ((name, (tensor.data_ptr(), tensor.numel())) for name, tensor in parameters)
+    return {name: places[place] for name, place in found if place in places}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tspec.equivalence.observing.held import held_here, in_shape_of, placed_as, tensors
+from tspec.equivalence.observing.held import copies, held_here, in_shape_of, placed_as, tensors
 from tspec.equivalence.observing.module_calls import tensors_of
 from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.recorder import TensorRecorder
@@ -129,10 +129,17 @@ class Optimizers:
         return frozenset(named.difference(*self._updates.values()))
 
     def _record_gradients(self, source: StateSource, field: str) -> None:
-        """Record the gradients that an update reads, in the parameter's shape if they cover all its elements."""
-        whole = tensors(source, "parameter", "data")
-        for name, gradient in tensors(source, "parameter", field).items():
-            held = in_shape_of(whole[name], placed_as(whole[name], gradient))
+        """Record the gradients that an update reads, in the parameter's shape if they cover all its elements.
+
+        That of a copy is the gradient of the model's parameter, if this has none.
+        """
+        whole, gradients = (tensors(source, "parameter", each) for each in ("data", field))
+        models = {} if gradients.keys() == whole.keys() else copies(source)
+        for copy, gradient in gradients.items():
+            model = models.get(copy, copy)
+            is_its = model not in gradients and gradient.numel() == whole[model].numel()
+            name = model if is_its else copy
+            held = in_shape_of(whole[name], placed_as(whole[copy], gradient))
             self._recorder.record(TensorName("param_grads", name, source.context.step), held)
             local = held_here(held) if self._sizes.are_followed else None
             if local is not None:
@@ -167,7 +174,7 @@ class Optimizers:
         if "states" not in self._kinds or not isinstance(optimizer, Ref):
             return
         if optimizer not in self._copies:
-            self._copies[optimizer] = _copies(source)  # later Megatron's groups may be gone
+            self._copies[optimizer] = copies(source)  # later Megatron's groups may be gone
             held = _parameters(source)[optimizer.name]
             self.record_states(source, 0, held)
 
@@ -195,20 +202,3 @@ def _parameters(source: StateSource) -> dict[str, frozenset[Ref]]:
         for optimizer, held in source.fields("optimizer", "parameters").items()
         if isinstance(held, frozenset)
     }
-
-
-def _copies(source: StateSource) -> dict[str, str]:
-    """Parameters that optimizers hold as copies or shards: the optimizer's name -> the model's
-    name.
-
-    Megatron's optimizers update a float32 copy, or a view of the rank's shard.
-    """
-    places = {
-        (held.data_ptr(), held.numel()): name
-        for field in ("shard", "main")
-        for name, held in tensors(source, "parameter", field).items()
-        if held.numel()
-    }
-    parameters = tensors(source, "parameter", "data").items() if places else ()
-    found = ((name, (tensor.data_ptr(), tensor.numel())) for name, tensor in parameters)
-    return {name: places[place] for name, place in found if place in places}

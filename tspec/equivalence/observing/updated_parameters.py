@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from tspec.equivalence.observing.held import held_here
+from tspec.equivalence.observing.held import copies, held_here
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.recording import TensorName
@@ -25,6 +25,8 @@ class UpdatedParameters:
         self._sizes = sizes
         self._waiting: dict[str, int] = {}
         """Parameter -> the step whose update has not reached this rank in full."""
+        self._copies: set[str] = set()
+        """Parameters that only optimizers hold, as copies or shards of the model's. The model has what they are updated to."""
 
     @property
     def ungathered(self) -> frozenset[TensorName]:
@@ -33,6 +35,7 @@ class UpdatedParameters:
 
     def update_ends(self, step: int, source: StateSource) -> None:
         """An optimizer of Megatron's has ended its step. Its groups may be gone when the step closes."""
+        self._note_copies(source)
         self._waiting = {name: step for name, is_here in _gathered(source) if not is_here}
 
     def gathered(self, source: StateSource, all_are: bool = False) -> None:
@@ -50,8 +53,13 @@ class UpdatedParameters:
     def end_step(self, step: int, source: StateSource) -> None:
         """A step closes."""
         self.gathered(source)
+        self._note_copies(source)
+        left_out = self._copies.union(self._waiting)
         every = source.fields("parameter", "data")
-        self._record(source, step, [name for name in every if name not in self._waiting])
+        self._record(source, step, [name for name in every if name not in left_out])
+
+    def _note_copies(self, source: StateSource) -> None:
+        self._copies.update(copy for copy, name in copies(source).items() if copy != name)
 
     def _record(self, source: StateSource, step: int, names: Iterable[str]) -> None:
         every = source.fields("parameter", "data")
