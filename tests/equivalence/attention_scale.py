@@ -36,8 +36,9 @@ def put_in() -> None:
 def main() -> None:
     from tests.equivalence.forked import forked
     from tests.equivalence.megatron_sweep import trial
-    from tspec.equivalence.check import compare, run_candidate, run_reference
+    from tspec.equivalence.check import compare
     from tspec.equivalence.localize import localize
+    from tspec.equivalence.runs import run_candidate, run_reference
 
     run_on_cpu()
     found = trial(sys.argv[1])

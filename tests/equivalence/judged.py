@@ -9,14 +9,10 @@ import torch._dynamo  # noqa: F401 - optimizers import it
 
 import tspec.runtime.live.job  # noqa: F401 - before ranks are forked
 from tests.equivalence.forked import forked
-from tspec.equivalence.check import (
-    Outcome,
-    ReferenceRecordings,
-    compare,
-    run_candidate,
-    run_reference,
-)
+from tspec.equivalence.check import compare
 from tspec.equivalence.localize import Localization, localize
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import ReferenceRecordings, run_candidate, run_reference
 from tspec.equivalence.sides import Trial, trials_of
 from tspec.resolve import load
 

@@ -19,14 +19,10 @@ from tests.equivalence.forked import forked
 from tests.equivalence.megatron_sweep import LLAMA, MOE, trial
 from tests.megatron.cpu import run_on_cpu
 from tests.megatron.layouts import Layout
-from tspec.equivalence.check import (
-    Outcome,
-    compare,
-    read_reference,
-    run_candidate,
-    run_reference,
-)
+from tspec.equivalence.check import compare
 from tspec.equivalence.generator import InputRange
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import read_reference, run_candidate, run_reference
 from tspec.equivalence.sides import Trial
 from tspec.resolve.program.trials import Combined, Noise, Number
 

@@ -17,8 +17,10 @@ import torch
 from tests.equivalence.forked import forked
 from tests.equivalence.megatron_sweep import LLAMA, trial
 from tests.megatron.cpu import run_on_cpu
-from tspec.equivalence.check import Outcome, compare, run_candidate, run_reference
+from tspec.equivalence.check import compare
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import TensorName
+from tspec.equivalence.runs import run_candidate, run_reference
 from tspec.equivalence.sides import Trial
 
 PAIRS = (

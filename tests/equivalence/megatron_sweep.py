@@ -17,14 +17,10 @@ from pathlib import Path
 from tests.equivalence.forked import forked
 from tests.megatron.layouts import Layout
 from tests.megatron.shipped import family, of_the_job
-from tspec.equivalence.check import (
-    Outcome,
-    ReferenceRecordings,
-    compare,
-    run_candidate,
-    run_reference,
-)
+from tspec.equivalence.check import compare
 from tspec.equivalence.launch import Failed
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import ReferenceRecordings, run_candidate, run_reference
 from tspec.equivalence.sides import Trial
 from tspec.layout.sizes import sizes_of
 from tspec.report.equivalences.wording import not_compared

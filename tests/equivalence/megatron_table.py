@@ -19,8 +19,10 @@ from tests.equivalence.forked import forked
 from tests.equivalence.megatron_sweep import LLAMA, references, trial
 from tests.megatron.bugs.bug import load
 from tests.megatron.cpu import run_on_cpu
-from tspec.equivalence.check import Outcome, ReferenceRecordings, compare, run_candidate
+from tspec.equivalence.check import compare
 from tspec.equivalence.localize import Localization, localize
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import ReferenceRecordings, run_candidate
 from tspec.equivalence.sides import Trial
 
 HEAD = """# Megatron against one device

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tspec.equivalence.check import ReferenceRecordings, run_reference
+from tspec.equivalence.runs import ReferenceRecordings, run_reference
 from tspec.equivalence.sides import Trial
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from tests.equivalence.jobs import JOBS, NOTHING, first
 from tests.equivalence.megatron_table import CASES, asked
-from tspec.equivalence.check import Outcome, compare, run_candidate, run_reference
+from tspec.equivalence.check import compare
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import run_candidate, run_reference
 from tspec.equivalence.sides import Trial
 
 

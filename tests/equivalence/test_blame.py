@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tspec.equivalence.blame import RunCalls, blamed, unjudged_inputs
-from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.merge import MergeFault
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
 
 

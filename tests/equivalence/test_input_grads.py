@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from tests.equivalence.trials import trial_of
-from tspec.equivalence.check import Outcome, ReferenceRecordings, compare
+from tspec.equivalence.check import compare
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import ModuleCall, ModuleInput, Recording, TensorName
+from tspec.equivalence.runs import ReferenceRecordings
 from tspec.resolve import load_text
 
 TEXT = """edition 2026

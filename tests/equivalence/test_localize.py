@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tspec.equivalence.blame import EVERYWHERE, Blame, RunCalls
-from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
 from tspec.equivalence.localize import suspects
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.missing_passes import MissingPass, StagePass
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
 
 

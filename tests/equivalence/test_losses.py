@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from tests.equivalence.trials import trial_of
-from tspec.equivalence.check import ReferenceRecordings, compare
+from tspec.equivalence.check import compare
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.runs import ReferenceRecordings
 from tspec.resolve import load_text
 
 LOSS = TensorName("losses", "loss", 1, 1)

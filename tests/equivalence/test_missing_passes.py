@@ -9,9 +9,11 @@ import torch
 
 from tests.equivalence.test_stages import INTERLEAVED, TEXT
 from tests.equivalence.test_stages import trial as reading
-from tspec.equivalence.check import Outcome, ReferenceRecordings, compare
+from tspec.equivalence.check import compare
 from tspec.equivalence.missing_passes import StagePass
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import Recording, TensorName
+from tspec.equivalence.runs import ReferenceRecordings
 from tspec.equivalence.sides import Trial
 
 KINDS = ("outputs", "output_grads", "param_grads")

@@ -9,7 +9,9 @@ import pytest
 
 from tests.equivalence.references import references_of
 from tests.equivalence.trials import trial_of
-from tspec.equivalence.check import Outcome, compare, run_candidate
+from tspec.equivalence.check import compare
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import run_candidate
 from tspec.equivalence.sides import Trial
 from tspec.resolve import load
 

@@ -18,14 +18,7 @@ from tests.equivalence.references import references_of
 from tests.equivalence.trials import trial_of
 from tests.families import family
 from tests.layout.cut import AXES, layout_of, placements
-from tspec.equivalence.check import (
-    Outcome,
-    ReferenceRecordings,
-    compare,
-    drill,
-    run_candidate,
-    run_reference,
-)
+from tspec.equivalence.check import compare, drill
 from tspec.equivalence.compare import Comparer
 from tspec.equivalence.cut import Cut, whole
 from tspec.equivalence.cuts import cut_of
@@ -34,8 +27,10 @@ from tspec.equivalence.merge import RankShard, merge
 from tspec.equivalence.observing.orders import Orders, Sketching
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.observing.update_sizes import UpdateSizes
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import Sketched, TensorName
+from tspec.equivalence.runs import ReferenceRecordings, run_candidate, run_reference
 from tspec.equivalence.sides import Trial
 from tspec.equivalence.sketch import (
     NUMBERS,

@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from tests.equivalence.trials import trial_of
-from tspec.equivalence.check import Outcome, ReferenceRecordings, compare
+from tspec.equivalence.check import compare
 from tspec.equivalence.launch import Failed
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import Recording, SkippedUpdate, TensorName
+from tspec.equivalence.runs import ReferenceRecordings
 from tspec.equivalence.skipped_updates import refuse_the_brink
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.text import text

@@ -10,8 +10,10 @@ import pytest
 from tests.equivalence.references import references_of
 from tests.equivalence.trials import trial_of
 from tests.families import family
-from tspec.equivalence.check import Outcome, ReferenceRecordings, compare, run_candidate
+from tspec.equivalence.check import compare
 from tspec.equivalence.localize import localize
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import ReferenceRecordings, run_candidate
 from tspec.equivalence.sides import Trial
 from tspec.resolve import load
 

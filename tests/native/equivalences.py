@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tests.equivalence.judged import Job, References, first, found_of
 from tests.native.sweep import ON_FOUR
-from tspec.equivalence.check import Outcome
 from tspec.equivalence.localize import Localization
+from tspec.equivalence.outcome import Outcome
 
 HERE = Path(__file__).resolve().parent
 HEAD = """# torch's own modes of parallelism, compared with one device

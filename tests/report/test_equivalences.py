@@ -10,7 +10,6 @@ import pytest
 from tests.equivalence.test_blame import LINES, MODULES
 from tests.equivalence.test_sides import TEXT, trial
 from tspec.equivalence.blame import RunCalls
-from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
 from tspec.equivalence.gradient_norms import NormComparison
@@ -18,6 +17,7 @@ from tspec.equivalence.localize import Localization, suspects
 from tspec.equivalence.losses import LossScale
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.missing_passes import MissingPass, StagePass
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.results import results

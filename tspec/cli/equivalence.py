@@ -31,8 +31,8 @@ from tspec.cli.say import BadParameter, say, warn
 from tspec.cli.specs import refuse, specs_of
 
 if TYPE_CHECKING:
-    from tspec.equivalence.check import Launch
     from tspec.equivalence.launch import Failed
+    from tspec.equivalence.runs import Launch
     from tspec.equivalence.verdicts import TrialFolders, Verdict
     from tspec.resolve.program.trials import EquivalenceDeclaration
 

@@ -1,307 +1,41 @@
-"""Runs both sides of an equivalence, merges the candidate's tensors by layout, and compares."""
+"""Merges the candidate's tensors by layout, and compares them with the reference's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from math import isfinite, log
 from pathlib import Path
 
 from torch import Tensor
 
-from tspec.equivalence.blame import Blame, RunCalls, blamed, calls_of, everywhere, first_blamed
+from tspec.equivalence.blame import calls_of
 from tspec.equivalence.candidate_tensors import CandidateTensors, JudgedTensor
-from tspec.equivalence.child import Given
-from tspec.equivalence.clipping import clipped
 from tspec.equivalence.compare import Comparer, Fault, TensorComparison
-from tspec.equivalence.expert_names import ExpertNames, as_known, names_of_ranks, together
+from tspec.equivalence.expert_names import names_of_ranks, together
 from tspec.equivalence.gradient_norms import NormComparison, norm_comparisons
 from tspec.equivalence.inexact import inexact_tensors
 from tspec.equivalence.later_reductions import reduced_later
-from tspec.equivalence.launch import Failed, SideRun, launch, recorded
+from tspec.equivalence.launch import launch
 from tspec.equivalence.left_out import chosen
 from tspec.equivalence.losses import LossScale, loss_scale
 from tspec.equivalence.merge import MergeFault
-from tspec.equivalence.missing_passes import MissingPass, missing_passes
-from tspec.equivalence.observing.orders import Orders, Perturbation
-from tspec.equivalence.padded_places import padded_places
-from tspec.equivalence.recording import Recording, SkippedUpdate, TensorName, write
-from tspec.equivalence.shards import (
-    LAYOUT_KINDS,
-    data_axes,
-    input_cuts,
-    parameter_cuts,
-    parameter_shards,
-    tensor_cuts,
-)
+from tspec.equivalence.missing_passes import missing_passes
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.recording import Recording, SkippedUpdate, TensorName
+from tspec.equivalence.runs import Launch, ReferenceRecordings, run_candidate, run_reference
+from tspec.equivalence.shards import data_axes
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, Trial
 from tspec.equivalence.skipped_updates import (
     is_explained,
     overflow_of,
-    refuse_the_brink,
     skipped_alone,
     skipped_by_both,
 )
-from tspec.equivalence.stages import first_stage, joined, whole_models
 from tspec.layout.text import ranks_text
-
-Launch = Callable[[SideRun, Path], Path]
-"""Makes a run, as `launch` does."""
 
 DRILLED = 8
 """The largest number of wrong tensors that are fetched in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceRecordings:
-    """The run of the reference, and those with perturbed inputs."""
-
-    recording: Recording
-    samples: tuple[Recording, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a comparison.
-
-    `unplaced` are tensors of the reference that have no place in the layout. `uneven` are tensors
-    that cannot be cut into equal shards, each with the reason. `overflowed` are gradients that are
-    not finite, each with the update that both sides skipped for it. `ungathered` are parameters
-    that ranks gather after the last step. `drilled` are tensors that were
-    recorded in full in a second run, since their sketches were wrong. `scale` has the factors of
-    losses and of gradients of activations. `summands` are gradients of activations that differ from
-    rank to rank, where the layout does not say whether ranks hold all of them or summands.
-    `missing_passes` are backward passes that ranks of the candidate did not make. `norms` are norms
-    of gradients that were compared with the candidate's own gradients.
-    """
-
-    comparisons: tuple[TensorComparison, ...]
-    faults: tuple[Fault, ...]
-    unplaced: tuple[TensorName, ...]
-    drilled: tuple[TensorName, ...] = ()
-    calls: RunCalls = field(default_factory=RunCalls)
-    uneven: Mapping[TensorName, str] = field(default_factory=dict)
-    overflowed: Mapping[TensorName, SkippedUpdate] = field(default_factory=dict)
-    ungathered: frozenset[TensorName] = frozenset()
-    scale: LossScale = field(default_factory=LossScale)
-    summands: frozenset[TensorName] = frozenset()
-    missing_passes: tuple[MissingPass, ...] = ()
-    norms: tuple[NormComparison, ...] = ()
-
-    @property
-    def wrong(self) -> tuple[TensorComparison, ...]:
-        """The tensors that differ by more than is tolerated, the worst first."""
-        found = [each for each in self.comparisons if each.differs]
-        return tuple(sorted(found, key=lambda each: (-each.times, each.order)))
-
-    @property
-    def first(self) -> TensorComparison | None:
-        """The first wrong tensor in the order of the reference's run.
-
-        Gradients clipped by a wrong norm do not count.
-        """
-        clipped = self.clipped
-        wrong = (each for each in self.wrong if each.name not in clipped)
-        return min(wrong, key=lambda each: each.order, default=None)
-
-    @property
-    def clipped(self) -> Set[TensorName]:
-        """Gradients of parameters that are off by the factor of a norm that another gradient makes wrong."""
-        return clipped(self.comparisons, self.faults)
-
-    @property
-    def judged(self) -> frozenset[tuple[str, str]]:
-        """Kinds and names of all tensors that were compared."""
-        return frozenset((each.name.kind, each.name.name) for each in self.comparisons)
-
-    @property
-    def telling(self) -> frozenset[tuple[str, str]]:
-        """Kind and name of tensors in which an error would be visible.
-
-        The gradient of a bias before a batch norm, for example, is round-off alone.
-        """
-        return frozenset(
-            (each.name.kind, each.name.name) for each in self.comparisons if each.tells
-        )
-
-    def maker(self, name: TensorName) -> Blame:
-        """The code that made a tensor, be it at fault or not."""
-        return blamed(name, self.calls, self.judged)
-
-    def missing_pass(self, name: TensorName) -> MissingPass | None:
-        """The backward pass that was not made and would have made a tensor."""
-        return next((each for each in self.missing_passes if name in each.tensors), None)
-
-    @property
-    def earliest(self) -> TensorName | None:
-        """The first wrong tensor in the order of the reference's run: it differs, or its shards do not fit together."""
-        first = min(self._wrong_or_misfit, key=lambda each: each.order, default=None)
-        return None if first is None else first.name
-
-    @property
-    def _wrong_or_misfit(self) -> tuple[TensorComparison | Fault, ...]:
-        """Tensors that differ and shards that do not fit together.
-
-        Gradients clipped by a wrong norm do not count, nor do faults of the layout, which are no
-        faults of the job.
-        """
-        clipped = self.clipped
-        faults = (each for each in self.faults if each.fault.kind != "layout")
-        found: tuple[TensorComparison | Fault, ...] = (*self.wrong, *faults)
-        return tuple(each for each in found if each.name not in clipped)
-
-    @property
-    def blame(self) -> Blame | None:
-        """The code at fault: all tensors before the first wrong one are right.
-
-        None if those were not compared.
-        """
-        first = self.earliest
-        if first is None:
-            return None
-        missing = self.missing_pass(first)
-        if missing is not None:
-            return missing.blame
-        kinds = {kind for kind, _ in self.judged}
-        of_step = (first.kind, first.step)
-        names = (each.name for each in self._wrong_or_misfit)
-        off = {each.name for each in names if (each.kind, each.step) == of_step}
-        telling = {
-            each.name.name
-            for each in self.comparisons
-            if each.tells and (each.name.kind, each.name.step) == of_step
-        }
-        if len(off) > 1 and telling <= off:
-            if first.is_first_weight:
-                return everywhere(first, self.calls)
-            if first.kind == "param_grads":
-                return everywhere(first, self.calls) if "output_grads" in kinds else None
-        return first_blamed(first, self.calls, self.judged, kinds)
-
-
-def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
-    """The run of the reference, and one more for each sample of its noise."""
-    found = []
-    for number in range(trial.samples + 1):
-        once = trial.reference_layout.mesh.world > 1
-        perturbation = Perturbation(number, trial.perturb, once) if number else None
-        orders = Orders(
-            *(trial.steps, trial.recorded, trial.seed),
-            perturbation=perturbation,
-            sketching=trial.sketching,
-            further=trial.further,
-            inputs=trial.inputs,
-            padded=padded_places(trial.reference_layout, trial.reference_sizes, LAYOUT_KINDS),
-        )
-        name = f"sample-{number}" if number else "reference"
-        given = Given(trial.reference, orders, inputs=first_stage(trial))
-        found.append(SideRun(name, given, trial.reference_layout.mesh.world))
-    return tuple(found)
-
-
-def read_reference(trial: Trial, folder: Path) -> ReferenceRecordings:
-    """Read the recordings of the reference's runs. Raises launch.Failed.
-
-    They are in `folder`, or where the trial's `origin` says.
-    """
-    begins_alike = trial.origin is None
-    found = [
-        joined(trial, whole_models(trial.reference_layout, ranks))
-        for ranks in (
-            recorded(each, trial.origin or folder, begins_alike) for each in reference_runs(trial)
-        )
-    ]
-    generated = {name.name for name in found[0].generated}
-    for name, of in trial.inputs.items():
-        if name not in generated:
-            kind = "whole" if of.whole else "floating"
-            raise Failed(
-                f"nothing was generated for the input `{name}` of the reference: no call was given a tensor of {kind} "
-                "numbers under that name",
-                "",
-            )
-    refuse_the_brink(found[0], found[1:])
-    return ReferenceRecordings(found[0], tuple(found[1:]))
-
-
-def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> ReferenceRecordings:
-    """Run the reference, and again for each sample of its noise, unless they are recorded. Raises launch.Failed."""
-    for each in reference_runs(trial) if trial.origin is None else ():
-        start(each, folder)
-    return read_reference(trial, folder)
-
-
-def candidate_run(
-    trial: Trial, reference: Recording, rewrites: Path | None = None, name: str = "candidate"
-) -> SideRun:
-    """Run the candidate; each rank gets its shard of the reference's generated weights.
-
-    `rewrites` is a folder with the tensors that each rank replaces: recorded weights, or inputs of
-    modules. `name` is the name of the run.
-    """
-    orders = Orders(
-        *(trial.steps, trial.recorded, trial.seed),
-        sketching=trial.sketching,
-        further=trial.further,
-        inputs=trial.inputs,
-    )
-    ranks = names_of_ranks(trial, reference)
-    is_placed = trial.sketched or rewrites is not None
-    places = tensor_cuts(trial, reference) if is_placed else None
-    given = Given(
-        *(trial.candidate, orders),
-        cuts=tuple(map(ExpertNames.beside, ranks, parameter_cuts(trial, reference))),
-        rewrites=rewrites,
-        input_cuts=input_cuts(trial, reference),
-        places=places and tuple(map(ExpertNames.beside_tensors, ranks, places)),
-    )
-    return SideRun(name, given, trial.world)
-
-
-def write_shards(
-    trial: Trial,
-    reference: Recording,
-    folder: Path,
-    shards: Iterable[Mapping[TensorName, Tensor]],
-) -> None:
-    """Write the tensors that each rank of the candidate is to replace."""
-    ranks = names_of_ranks(trial, reference)
-    for rank, (names, each) in enumerate(zip(ranks, shards, strict=True)):
-        write(folder, rank, Recording(names.beside_tensors(each), {}))
-
-
-def write_weights(trial: Trial, reference: Recording, folder: Path) -> Path | None:
-    """Write each rank's shard of the reference's weights, for the candidate to begin with, if they were recorded. Of sketches they are generated again."""
-    if trial.origin is None or trial.sketched:
-        return None
-    place = folder / "weights"
-    place.mkdir()
-    write_shards(trial, reference, place, parameter_shards(trial, reference))
-    return place
-
-
-def run_candidate(
-    trial: Trial,
-    reference: Recording,
-    folder: Path,
-    rewrites: Path | None = None,
-    start: Launch = launch,
-) -> tuple[Recording, ...]:
-    """Run the candidate, with `rewrites` once more with its tensors rewritten. Raises launch.Failed."""
-    if rewrites is None:
-        run = candidate_run(trial, reference, write_weights(trial, reference, folder))
-    else:
-        run = candidate_run(trial, reference, rewrites, "rewritten")
-    start(run, folder)
-    return read_candidate(trial, reference, run, folder)
-
-
-def read_candidate(
-    trial: Trial, reference: Recording, run: SideRun, folder: Path
-) -> tuple[Recording, ...]:
-    """The recordings of the candidate's ranks, by the reference's names. Raises launch.Failed."""
-    ranks = whole_models(trial.layout, recorded(run, folder))
-    return tuple(map(as_known, ranks, names_of_ranks(trial, reference)))
 
 
 def scale_of(trial: Trial, reference: Recording, candidate: Sequence[Recording]) -> LossScale:

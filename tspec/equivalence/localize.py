@@ -16,21 +16,21 @@ import torch
 from torch import Tensor
 
 from tspec.equivalence.blame import EVERYWHERE, Blame, RunCalls, blamed, everywhere, unjudged_inputs
-from tspec.equivalence.check import (
-    Launch,
-    Outcome,
-    ReferenceRecordings,
-    compare,
-    run_candidate,
-    run_reference,
-    write_shards,
-)
+from tspec.equivalence.check import compare
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import NONE, Evidence, FaultClass
 from tspec.equivalence.expert_names import names_of_ranks, together
 from tspec.equivalence.later_reductions import agreeing_later
 from tspec.equivalence.launch import launch
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName
+from tspec.equivalence.runs import (
+    Launch,
+    ReferenceRecordings,
+    run_candidate,
+    run_reference,
+    write_shards,
+)
 from tspec.equivalence.shards import parameter_shards, placed
 from tspec.equivalence.sides import GRADIENTS_OF_ACTIVATIONS, LOCALIZED, Trial
 

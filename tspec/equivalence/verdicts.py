@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tspec.equivalence.check import (
+from tspec.equivalence.check import compare, drill
+from tspec.equivalence.launch import Failed, SideRun, launch
+from tspec.equivalence.localize import Localization, localize, localize_sketched
+from tspec.equivalence.outcome import Outcome
+from tspec.equivalence.runs import (
     Launch,
-    Outcome,
     ReferenceRecordings,
     candidate_run,
-    compare,
-    drill,
     read_candidate,
     read_reference,
     reference_runs,
@@ -21,8 +22,6 @@ from tspec.equivalence.check import (
     run_reference,
     write_weights,
 )
-from tspec.equivalence.launch import Failed, SideRun, launch
-from tspec.equivalence.localize import Localization, localize, localize_sketched
 from tspec.equivalence.sides import Trial
 
 Side = Literal["reference", "candidate"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tspec.equivalence.blame import Blame
-from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.localize import Suspect
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.shards import placement
 from tspec.equivalence.sides import Trial
 from tspec.equivalence.verdicts import Verdict

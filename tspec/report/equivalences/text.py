@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
 from tspec.equivalence.blame import Blame
-from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.localize import Localization
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.recording import TensorName
 from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY

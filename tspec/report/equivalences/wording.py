@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tspec.equivalence.blame import Blame
-from tspec.equivalence.check import Outcome
 from tspec.equivalence.compare import TensorComparison
+from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.skipped_updates import text
 
 
