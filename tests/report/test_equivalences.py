@@ -49,6 +49,15 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert " ".join(said.split()) == " ".join(text(verdict(), 1000).split())
 
 
+def test_tensors_without_a_place_have_one_line_for_all_layers() -> None:
+    found = verdict()
+    names = ("blocks.0.norm", "blocks.0", "blocks.1.norm", "blocks.1", "blocks.2.norm", "head")
+    unplaced = tuple(TensorName("inputs", name, 1) for name in names)
+    said = text(replace(found, outcome=replace(found.outcome, unplaced=unplaced)), 80)
+    _, after = said.split("not compared, since the layout has no place for them:\n")
+    assert after.startswith("  inputs blocks.0..2.norm\n  inputs blocks.{0, 1}\n  inputs head\n")
+
+
 def test_the_last_column_of_a_table_of_configurations_is_folded() -> None:
     swept = TEXT.replace("  run 2 steps", "  sweep dtype in [float32, bfloat16]\n  run 2 steps")
     program = load_text(swept).program
