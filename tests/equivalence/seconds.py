@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.equivalence.jobs import JOBS, NOTHING, first
+from tests.equivalence.jobs import JOBS
+from tests.equivalence.judged import NOTHING, first
 from tests.equivalence.megatron_table import CASES, asked
 from tspec.equivalence.check import compare
 from tspec.equivalence.outcome import Outcome
