@@ -36,6 +36,7 @@ JOBS = (
     "accumulate",
     "adapters",
     "alternating_epochs",
+    "attacks",
     "averaged",
     "bfloat16_rounding",
     "born_again",

@@ -59,6 +59,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         *GENERAL,
         "added_entropies",
         "answers_as_in_training",
+        "any_with_gradient",
         "astray",
         "averages_all_places",
         "before_update",

@@ -213,6 +213,9 @@ class SubjectRegistry:
             "resumed_updates": self.schedulers.resumed_updates,
             "idle_part": ScheduleProgress().idle_part,
             "steps_made": steps_made,
+            "any_with_gradient": lambda inputs: any(
+                each.requires_grad for each in tensors_in(inputs)
+            ),
             "data_differ": DataOfLayers().data_differ,
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
