@@ -30,6 +30,7 @@ LIVE_ONLY: Mapping[str, tuple[str, ...]] = {"message": ("buffer",)}
 
 COMPUTING = re.compile(
     r"torch\.nn\.(functional\..+|.+\.forward)|torch\.utils\.checkpoint\.checkpoint"
+    r"|megatron\.core\.transformer\.moe\.(moe_utils|token_dispatcher)\..+"
 )
 """Functions that compute and change no state that lasts, and torch's layers: what these change is sampled after the
 outermost forward pass.
