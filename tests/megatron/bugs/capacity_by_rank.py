@@ -9,7 +9,7 @@ from typing import Any
 
 PACK = "moe"
 LAYOUT = "dp=2,experts=4,ep=2,capacity"
-FOUND = ("ranks_drop_by_one_capacity", 1, (0, 1), "drop #0")
+FOUND = ("ranks_drop_by_one_capacity", 1, (0, 1), "expert_capacity #0")
 
 
 def put_in() -> None:

@@ -53,7 +53,7 @@ class _OfOptimizer:
     followed: IdentityMap[torch.Tensor, _Followed] = field(
         default_factory=lambda: IdentityMap(_Followed)
     )
-    astray: list[torch.Tensor] = field(default_factory=list)
+    unrelated: list[torch.Tensor] = field(default_factory=list)
 
 
 class AverageBeginnings:
@@ -67,7 +67,7 @@ class AverageBeginnings:
         """Count an update of the optimizer that begins; True if averages are followed in it."""
         known = self._known.setdefault(optimizer, _OfOptimizer())
         known.updates += 1
-        known.astray.clear()
+        known.unrelated.clear()
         if known.updates == UPDATES + 1:
             known.followed = IdentityMap(_Followed)
         return known.updates <= UPDATES
@@ -85,14 +85,14 @@ class AverageBeginnings:
                 continue
             followed.moved, followed.last = True, None
             if any(_begins_apart(last, now, _sample(each)) for each in weights):
-                known.astray.append(average)
+                known.unrelated.append(average)
 
     def of(self, optimizer: int) -> list[torch.Tensor]:
         """The averages that were found to begin apart from their weights when the latest update of
         the optimizer began.
         """
         known = self._known.get(optimizer)
-        return [] if known is None else list(known.astray)
+        return [] if known is None else list(known.unrelated)
 
     def forget(self, optimizers: Iterable[int]) -> None:
         """These optimizers are gone."""

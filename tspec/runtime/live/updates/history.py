@@ -70,7 +70,7 @@ class UpdateHistory:
             "doubled": self._doubled,
             "scaled": self._scaled,
             "dropped": self._dropped,
-            "astray": self._astray,
+            "unrelated_averages": self._unrelated_averages,
         }
 
     def forget(self, optimizers: Collection[int]) -> None:
@@ -178,7 +178,7 @@ class UpdateHistory:
         """The factor that scaled the gradients of the update that returned `result`."""
         return self.scaled.of(self._optimizers.numbered.number(optimizer))
 
-    def _astray(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+    def _unrelated_averages(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
         """The averages that began apart from their weights, known from the update that returned
         `result`.
         """
