@@ -184,9 +184,7 @@ class Instants:
         """The subjects and their holders; all fields if a subject was built or replaced."""
         version = getattr(source, "version", None)
         if version is not None and version == self._version:
-            yield from self._plain_of(
-                source, "module", ("training", "called", "input_enlargements")
-            )
+            yield from self._plain_of(source, "module", ("training", "called", "copied"))
             changing = (
                 "requires_grad",
                 "group",
@@ -210,7 +208,7 @@ class Instants:
         yield from self._plain_of(
             source,
             "module",
-            ("training", "root", "called", "parameters", "next", "input_enlargements"),
+            ("training", "root", "called", "parameters", "next", "copied"),
         )
         for kind in (
             "parameter",

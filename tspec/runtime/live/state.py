@@ -128,7 +128,6 @@ class SubjectRegistry:
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
         self.leaks = LeakedTargets()
-        self.enlarged = EnlargedInputs()
         self.evaluations = HeldOutEvaluations()
         self.checkpoints = LoadedCheckpoints()
         self.stored = StoredTensors()
@@ -145,7 +144,7 @@ class SubjectRegistry:
             self.updates.columns,
             self.more_columns,
         )
-        modules = ModuleSubjects(self.models)
+        modules = ModuleSubjects(self.models, self.updates.copied)
         self.copies_of = parameters.copies_of
         self.copies_anywhere = parameters.copies_anywhere
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
@@ -224,7 +223,7 @@ class SubjectRegistry:
             "sorted_splits": sorted_splits,
             "held_out_evaluations": self.evaluations.held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
-            "input_enlargements": self.enlarged.input_enlargements,
+            "enlarges_inputs": EnlargedInputs().enlarges_inputs,
             "new_labels": NewLabels().new_labels,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,
             "scale_of_inputs": InputScales(self.models.is_root).scale_of_inputs,

@@ -14,14 +14,16 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
 from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.module_tree import table, trains, unwrapped, walk
+from tspec.runtime.live.updates.copied import CopiedParameters
 from tspec.values import Datum
 
 
 class ModuleSubjects:
     """Kind `module`. Things are `nn.Module`s."""
 
-    def __init__(self, models: ModelRegistry) -> None:
+    def __init__(self, models: ModelRegistry, copied: CopiedParameters) -> None:
         self._models = models
+        self._copied = copied
         self._classes: tuple[int, dict[type, str]] = (-1, {})
         self._held: tuple[int, dict[str, frozenset[Ref]], dict[str, frozenset[str]]] = (-1, {}, {})
 
@@ -48,6 +50,9 @@ class ModuleSubjects:
         if name == "parameters":
             held = self._tables()[0]
             return {s: held.get(s, frozenset()) for s in things}
+        if name == "copied":
+            held, copied = self._tables()[0], self._copied_names()
+            return {s: _part(held.get(s), copied) for s in things}
         return None
 
     def field(self, name: str, subject: str, thing: nn.Module) -> Datum:
@@ -72,6 +77,11 @@ class ModuleSubjects:
             return ABSENT if following is None else Ref("module", following)
         return UNKNOWN
 
+    def _copied_names(self) -> set[Ref]:
+        """The parameters to which values were copied."""
+        names = map(self._models.name_of_parameter, self._copied.alive())
+        return {Ref("parameter", name) for name in names if name is not None}
+
     def _spelled(self, kind: type) -> str:
         """The paths of a class, looked for again when the models have changed."""
         version = self._models.version
@@ -95,6 +105,13 @@ class ModuleSubjects:
                 names[subject] = frozenset(state_names(module))
             self._held = (models.version, parameters, names)
         return self._held[1], self._held[2]
+
+
+def _part(held: frozenset[Ref] | None, chosen: set[Ref]) -> Datum:
+    """The fraction of some parameters that are chosen; ABSENT of none."""
+    if not held:
+        return ABSENT
+    return len(held & chosen) / len(held) if chosen else 0.0
 
 
 def attributes(module: nn.Module) -> dict[str, Any]:

@@ -26,7 +26,6 @@ class ModuleCallListener(Listener):
         self._job = job
         self._finds_leaks = job.spec.computes("leaked_targets")
         self._finds_masks = job.spec.computes("masked_labels")
-        self._compares_sizes = job.spec.computes("input_enlargements")
 
     def says_something(self, module: nn.Module) -> bool:
         """True if a call is outermost, or the first call of its module. A step has a hundred other
@@ -48,11 +47,7 @@ class ModuleCallListener(Listener):
                 self._job.do(Calibrating())
             elif has_parameters(module):
                 training = trains(unwrapped(module))
-                learns = torch.is_grad_enabled()
-                self._job.do(Forward(learns, training, self._job.chunk))
-                if learns and self._compares_sizes:
-                    inputs = (*args[1:], *kwargs.values())
-                    self._job.state.enlarged.gives(module, inputs)
+                self._job.do(Forward(torch.is_grad_enabled(), training, self._job.chunk))
                 self._count_evaluation(module)
                 if self._finds_masks:
                     self._job.state.tokens.masked(kwargs)

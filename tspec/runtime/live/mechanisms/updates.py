@@ -39,7 +39,11 @@ class UpdateListener(Listener):
         self._doubles = job.spec.computes("doubled")
         self._beginnings = job.spec.computes("unrelated_averages")
         self._gradients = not read.isdisjoint({"had_gradient", "updates_without_gradient"})
-        self._beside = not read.isdisjoint({"updated_elsewhere", "copied"})
+        module = job.spec.entity("module")
+        of_modules = set() if module is None else {field.name for field in module.fields}
+        self._beside = (
+            not read.isdisjoint({"updated_elsewhere", "copied"}) or "copied" in of_modules
+        )
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, Any]:
         """An optimizer is about to change its parameters. Returns its number and the optimizer."""

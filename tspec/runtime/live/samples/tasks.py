@@ -33,39 +33,39 @@ class _Sizes:
     largest: torch.Size | None = None
     steady: int = 0
     """The number of passes of one size up to now. A last batch may be smaller."""
-    enlargements: int = 0
 
-    def gets(self, size: torch.Size) -> None:
-        """The model gets an input of this size, `[samples, ...]`."""
-        largest = self.largest
+    def enlarges(self, size: torch.Size) -> bool:
+        """Take the size of the next input, `[samples, ...]`; true if it is larger than all before,
+        which were of one size for long.
+        """
+        largest, steady = self.largest, self.steady
         if largest is None or len(size) != len(largest):
             self.largest, self.steady = size, 1
         elif any(new > old for new, old in zip(size, largest, strict=True)):
-            self.enlargements += self.steady >= STEADY
             self.largest = torch.Size(map(max, size, largest))
             self.steady = 1
+            return steady >= STEADY
         elif size[1:] == largest[1:]:
             self.steady += 1
         else:
             self.steady = 0
+        return False
 
 
 class EnlargedInputs:
-    """Counts how often the training of a model goes on with larger inputs."""
+    """Tells where the training of a model goes on with larger inputs."""
 
     def __init__(self) -> None:
         self._sizes: IdentityMap[nn.Module, _Sizes] = IdentityMap(_Sizes)
 
-    def gives(self, module: nn.Module, inputs: Sequence[object]) -> None:
-        """A training pass gives a model its inputs; the first tensor counts."""
-        for given in inputs:
-            if isinstance(given, torch.Tensor):
-                self._sizes.of(unwrapped(module)).gets(given.shape)
-                return
-
-    def input_enlargements(self, module: nn.Module) -> int:
-        """How often the inputs became larger than all before, after `STEADY` passes of one size."""
-        return self._sizes.of(unwrapped(module)).enlargements
+    def enlarges_inputs(self, module: nn.Module, inputs: Sequence[object]) -> bool:
+        """True if a training pass gives a module larger inputs than all before, after `STEADY` passes
+        of one size. The first tensor counts.
+        """
+        if not torch.is_grad_enabled():
+            return False
+        first = next((each for each in inputs if isinstance(each, torch.Tensor)), None)
+        return first is not None and self._sizes.of(unwrapped(module)).enlarges(first.shape)
 
 
 @dataclass(slots=True)
@@ -97,26 +97,26 @@ class NewLabels:
 
     def __init__(self) -> None:
         self._known: dict[tuple[torch.device, int], _Known] = {}
-        self._none = torch.zeros(())
 
     @torch.no_grad()
-    def new_labels(self, logits: object, target: object) -> torch.Tensor:
-        """One number: 1 if at least three in ten labels are new, and in the losses before few were.
-        Otherwise 0, also without a graph, of probabilities and of more than `CLASSES` classes.
+    def new_labels(self, logits: object, target: object) -> torch.Tensor | None:
+        """One number: 1 if at least three in ten labels are new, and in the losses before few were;
+        otherwise 0. None without a graph, of probabilities, of more than `CLASSES` classes, and once
+        all of them had a loss.
 
         `logits` are `[n, classes, ...]`, `target` is `[n, ...]`.
         """
         if not isinstance(logits, torch.Tensor) or not isinstance(target, torch.Tensor):
-            return self._none
+            return None
         if not logits.requires_grad or logits.dim() < 2 or target.is_floating_point():
-            return self._none
+            return None
         classes = logits.shape[1]
         known = self._known.get((target.device, classes))
         if classes > CLASSES or (known is not None and known.all_had):
-            return self._none
+            return None
         labels = local_part(target)
         if labels is None or not labels.numel():
-            return self._none
+            return None
         if known is None:
             known = self._known[target.device, classes] = _begin(target.device, classes)
         return known.jumps(labels.long())

@@ -27,6 +27,10 @@ class CopiedParameters:
         """
         return parameter in self._copied
 
+    def alive(self) -> list[torch.Tensor]:
+        """All of these parameters that still exist."""
+        return self._copied.alive()
+
     def is_due(self) -> bool:
         """Count an update that begins; True if its parameters are to be compared."""
         self._count += 1
