@@ -60,12 +60,14 @@ class EnlargedInputs:
 
     def enlarges_inputs(self, module: nn.Module, inputs: Sequence[object]) -> bool:
         """True if a training pass gives a module larger inputs than all before, after `STEADY` passes
-        of one size. The first tensor counts.
+        of one size. The first tensor counts, unless it is nested.
         """
         if not torch.is_grad_enabled():
             return False
         first = next((each for each in inputs if isinstance(each, torch.Tensor)), None)
-        return first is not None and self._sizes.of(unwrapped(module)).enlarges(first.shape)
+        if first is None or first.is_nested:
+            return False
+        return self._sizes.of(unwrapped(module)).enlarges(first.shape)
 
 
 @dataclass(slots=True)
