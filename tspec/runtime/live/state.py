@@ -53,6 +53,7 @@ from tspec.runtime.live.name_tables import NamedParameter
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
 from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.samples.differentiated import differentiates_inputs
 from tspec.runtime.live.samples.evaluations import HeldOutEvaluations
 from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.held_out import HeldOutSamples
@@ -144,7 +145,7 @@ class SubjectRegistry:
             self.updates.columns,
             self.more_columns,
         )
-        modules = ModuleSubjects(self.models, self.updates.copied)
+        modules = ModuleSubjects(self.models, self.updates.copied.alive)
         self.copies_of = parameters.copies_of
         self.copies_anywhere = parameters.copies_anywhere
         self._columns: Mapping[str, ColumnReader] = {"parameter": parameters, "module": modules}
@@ -212,9 +213,7 @@ class SubjectRegistry:
             "resumed_updates": self.schedulers.resumed_updates,
             "idle_part": ScheduleProgress().idle_part,
             "steps_made": steps_made,
-            "any_with_gradient": lambda inputs: any(
-                each.requires_grad for each in tensors_in(inputs)
-            ),
+            "differentiates_inputs": differentiates_inputs,
             "data_differ": DataOfLayers().data_differ,
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,16 +14,16 @@ from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN
 from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.module_tree import table, trains, unwrapped, walk
-from tspec.runtime.live.updates.copied import CopiedParameters
 from tspec.values import Datum
 
 
 class ModuleSubjects:
     """Kind `module`. Things are `nn.Module`s."""
 
-    def __init__(self, models: ModelRegistry, copied: CopiedParameters) -> None:
+    def __init__(self, models: ModelRegistry, copied: Callable[[], Iterable[torch.Tensor]]) -> None:
         self._models = models
         self._copied = copied
+        """Gives the parameters to which values were copied."""
         self._classes: tuple[int, dict[type, str]] = (-1, {})
         self._held: tuple[int, dict[str, frozenset[Ref]], dict[str, frozenset[str]]] = (-1, {}, {})
 
@@ -79,7 +79,7 @@ class ModuleSubjects:
 
     def _copied_names(self) -> set[Ref]:
         """The parameters to which values were copied."""
-        names = map(self._models.name_of_parameter, self._copied.alive())
+        names = map(self._models.name_of_parameter, self._copied())
         return {Ref("parameter", name) for name in names if name is not None}
 
     def _spelled(self, kind: type) -> str:
