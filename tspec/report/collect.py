@@ -110,8 +110,8 @@ def tallies(rules: Iterable[Rule], verdicts: Verdicts) -> tuple[Tally, ...]:
 
 
 def tally(rule: str, counts: Mapping[str, int], reasons: Mapping[str, int]) -> Tally:
-    """The tally of one rule, from verdict -> number of instances, and reason -> number of those
-    that are idle or unknown.
+    """The tally of one rule. `counts` maps a verdict to the number of its instances, and `reasons` a
+    reason to the number of idle and unknown instances that have it.
     """
     commonest = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
     return Tally(

@@ -12,8 +12,8 @@ SPACING = 3
 
 @contextmanager
 def collected_less_often() -> Iterator[None]:
-    """Collect after more new objects. A followed step makes some thousands, of which most are freed
-    at its end, and a script alone makes few.
+    """Collect after more new objects than Python does. A followed step makes thousands of objects,
+    and most of them are freed at its end.
 
     A threshold that the script sets itself is kept.
     """

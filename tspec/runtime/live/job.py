@@ -406,7 +406,7 @@ class LiveJob(LiveSource):
 
         All boundaries that follow have one instant.
         """
-        if isinstance(activity, activities.Backward | activities.Update) and activity.ended:
+        if isinstance(activity, (activities.Backward, activities.Update)) and activity.ended:
             self._location = self._locations.here()
         waiting, self._before_next = self._before_next, []
         if not isinstance(activity, activities.Joined):

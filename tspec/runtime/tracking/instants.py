@@ -8,7 +8,7 @@ from tspec.runtime.instant import StateInstant
 from tspec.runtime.samples import SampleStore
 
 
-class Instants:
+class InstantFactory:
     """Makes the instants of one rank. `samples` keeps history for a source that does not."""
 
     def __init__(self, samples: SampleStore | None) -> None:

@@ -11,7 +11,7 @@ from tspec.runtime.postponed import PostponedRules
 from tspec.runtime.results import InstanceResult
 from tspec.runtime.samples import SampleStore
 from tspec.runtime.state import RuleState
-from tspec.runtime.tracking.instants import Instants
+from tspec.runtime.tracking.instants import InstantFactory
 from tspec.runtime.windows import RuleWindow
 
 Evaluation = Callable[[RuleState, RuleWindow], None]
@@ -38,7 +38,7 @@ class TrackedRules:
         self.rules = [RuleState(declared, observer=observer) for declared in program.rules]
         self.log = CallLog(program.retention)
         self.places = CallPlaces()
-        self.instants = Instants(samples)
+        self.instants = InstantFactory(samples)
         self.postponed = PostponedRules(
             self.rules, lambda number, window: evaluate(program.functions[number], number, window)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -57,7 +57,9 @@ class TokenHistory:
             self._paddings.append(padding)
 
     def masked(self, arguments: Mapping[str, Any]) -> None:
-        """A model is called with these arguments, some of which may be masks of its tokens."""
+        """A model is called with these keyword arguments. Integers and booleans `[batch, length]` are
+        kept as masks of its tokens if their name contains `mask`.
+        """
         if self.is_over():
             return
         for name, value in arguments.items():
@@ -127,20 +129,11 @@ class TokenHistory:
         """
         if self.is_over() or not self._masks:
             return None
-        for tokens in self._inputs:
-            if tokens.device != target.device or target.is_floating_point():
-                continue
-            for sequences, rows, _ in _batch_first(tokens, target):
-                if not any(_are_ahead(sequences, rows, shift, ignored) for shift in (1, 0)):
-                    continue
-                for mask in self._masks:
-                    by_row = mask if mask.shape == sequences.shape else mask.t()
-                    if by_row.shape == sequences.shape and by_row.device == target.device:
-                        padding = _around(by_row == 0)
-                        inner = (padding[:, :-1] & padding[:, 1:])[:, : rows.shape[1]]
-                        counted = rows[:, : inner.shape[1]][inner] != ignored
-                        if counted.numel() >= _ENOUGH:
-                            return float(counted.double().mean())
+        for sequences, rows in self._pairs(target, ignored, (1, 0)):
+            for mask in self._masks:
+                labels = _labels_of_padding(mask, sequences, rows)
+                if labels.numel() >= _ENOUGH:
+                    return float((labels != ignored).double().mean())
         return None
 
     @torch.no_grad()
@@ -198,14 +191,21 @@ class TokenHistory:
         """The tokens of a sequence and the targets, both `[batch, places]`, if these are the next
         tokens; else None.
         """
+        return next(self._pairs(target, ignored, (1,)), None)
+
+    def _pairs(
+        self, target: torch.Tensor, ignored: int, shifts: Sequence[int]
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Sequences of tokens and the targets, both `[batch, places]`, where these are the tokens at
+        one of the shifts.
+        """
         if target.is_floating_point():
-            return None
+            return
         for tokens in self._inputs:
             if tokens.device == target.device:
                 for sequences, rows, _ in _batch_first(tokens, target):
-                    if _are_ahead(sequences, rows, 1, ignored):
-                        return sequences, rows
-        return None
+                    if any(_are_ahead(sequences, rows, shift, ignored) for shift in shifts):
+                        yield sequences, rows
 
     def _found(
         self, target: torch.Tensor, ignored: int
@@ -262,6 +262,20 @@ def _around(padding: torch.Tensor) -> torch.Tensor:
     before = padding.cumprod(1)
     after = padding.flip(1).cumprod(1).flip(1)
     return (before + after) > 0
+
+
+def _labels_of_padding(
+    mask: torch.Tensor, sequences: torch.Tensor, rows: torch.Tensor
+) -> torch.Tensor:
+    """The labels `[n]` of padding, but for those of the first padding after each sequence; none if the
+    mask has another shape than the tokens.
+    """
+    by_row = mask if mask.shape == sequences.shape else mask.t()
+    if by_row.shape != sequences.shape or by_row.device != rows.device:
+        return rows[:0].flatten()
+    padding = _around(by_row == 0)
+    inner = (padding[:, :-1] & padding[:, 1:])[:, : rows.shape[1]]
+    return rows[:, : inner.shape[1]][inner]
 
 
 def _places_of_both(padding: torch.Tensor, counts: torch.Tensor) -> int:
