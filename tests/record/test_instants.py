@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tspec.builtin.events import OTHER, roles_of
-from tspec.record.instants import TENSORS, light_events
+from tspec.record.instants import LIVE_ONLY, TENSORS, light_events
 from tspec.record.specs import vocabulary
 from tspec.record.watch import watch_spec
 from tspec.resources import shipped
@@ -16,7 +16,7 @@ def test_fields_of_parameters_that_hold_a_tensor_are_sampled_as_tensors() -> Non
     [parameter] = [each for each in entities if each.kind == "parameter"]
     types = (("tensor",), ("optional", ("tensor",)))
     declared = {field.name for field in parameter.fields if field.type in types}
-    assert declared == set(TENSORS["parameter"])
+    assert declared == {*TENSORS["parameter"], *LIVE_ONLY["parameter"]}
 
 
 def test_operators_layers_and_what_another_event_samples_are_light(tmp_path: Path) -> None:

@@ -174,3 +174,24 @@ def test_of_the_calls_of_an_epoch_those_are_kept_that_it_counts() -> None:
     _, log = kept(rule, EPOCH, steps=40)
     assert log["fetch"] >= 39
     assert log["backward"] <= 2
+
+
+def tensors_of(size: int) -> int:
+    """The number of tensors of a size that exist, views of one memory counted once."""
+    kinds = (torch.Tensor, nn.Parameter)
+    held = (each for each in gc.get_objects() if type(each) in kinds)
+    return len({each.data_ptr() for each in held if each.numel() == size})
+
+
+def test_weights_are_not_copied_where_no_average_follows_them() -> None:
+    # A copy of a large model would not fit beside it.
+    model = nn.Linear(1_000, 1_000)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, found = torch.randn(4, 1_000), set()
+    with module_of(compile_program(essentials())).install():
+        for _ in range(31):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+            found.add(tensors_of(model.weight.numel()))
+    assert found == {2}  # the weight and its gradient

@@ -14,9 +14,9 @@ from tspec.resolve.program.queries import reads_entities_only
 from tspec.resolve.program.types import holds_tensors, innermost, is_tensor, plain
 from tspec.resolve.program.walk import expressions, operands
 
-Frame = Literal["now", "was", "first"]
-"""The time at which a value is read: at the window's end (or the instant), at its start, or at the
-subject's creation.
+Frame = Literal["now", "was", "first", "within"]
+"""The time at which a value is read: at the window's end (or the instant), at its start, at the
+subject's creation, or at calls within the window, between which `x only during …` compares x.
 """
 
 
@@ -159,7 +159,8 @@ class _ReadCollector:
             case r.OnlyDuring(subject, change, events):
                 for event in events:
                     self.pattern(event, "now")
-                for frame in ("now", "was") if change else ("now",):
+                frames: tuple[Frame, ...] = ("now", "was", "within") if change else ("now",)
+                for frame in frames:
                     self.visit(subject, frame)
                     if change:
                         self.feature(subject, "digest", frame)

@@ -25,8 +25,13 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 }
 """Fields that hold a tensor."""
 
-LIVE_ONLY: Mapping[str, tuple[str, ...]] = {"message": ("buffer",)}
-"""Tensor fields that are not recorded: rules compare which object they hold, which only a running job knows."""
+LIVE_ONLY: Mapping[str, tuple[str, ...]] = {
+    "message": ("buffer",),
+    "parameter": ("copied_data",),
+}
+"""Tensor fields that are not recorded: rules compare which object they hold, or whole tensors of two
+instants, which only a running job knows.
+"""
 
 COMPUTING = re.compile(
     r"torch\.nn\.(functional\..+|.+\.forward)|torch\.utils\.checkpoint\.checkpoint"

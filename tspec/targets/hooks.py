@@ -362,7 +362,7 @@ def _readings(plan: Plan, event: str) -> Iterator[str]:
     for one in plan.rules:
         if event in one.watched:
             yield f"# {comment_of(one.rule)}"
-            yield f"tracker.read(e, {one.number}, {wants_name(one, 'now') or '()'})"
+            yield f"tracker.read(e, {one.number}, {wants_name(one, 'within')})"
 
 
 def _run(one: RulePlan, names: dict[int, str]) -> Iterator[str]:

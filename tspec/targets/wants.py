@@ -8,7 +8,7 @@ from tspec.plan.model import RulePlan
 from tspec.plan.reads import Frame
 from tspec.targets.literals import literal
 
-FRAMES: tuple[Frame, ...] = ("now", "was", "first")
+FRAMES: tuple[Frame, ...] = ("now", "was", "first", "within")
 
 
 def wants_name(one: RulePlan, frame: Frame) -> str:

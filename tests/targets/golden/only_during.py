@@ -26,6 +26,7 @@ LOGGED = frozenset(('forward', 'load_state_dict', 'optimizer.step'))
 # only_during.tspec:7: t.weights
 R0_NOW = (Want(kind='parameter', field='data', features=('digest',)),)
 R0_WAS = (Want(kind='parameter', field='data', features=('digest',)),)
+R0_WITHIN = (Want(kind='parameter', field='data', features=('digest',)),)
 
 
 def r0_t_weights(rule, w):
@@ -85,7 +86,7 @@ def begin_2_load_state_dict(tracker, call, source):
     """load_state_dict begins."""
     e = tracker.begin_call(call, source)
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, R0_NOW)
+    tracker.read(e, 0, R0_WITHIN)
     e.now.hold()
 
 
@@ -93,7 +94,7 @@ def begin_3_optimizer_step(tracker, call, source):
     """optimizer.step begins."""
     e = tracker.begin_call(call, source)
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, R0_NOW)
+    tracker.read(e, 0, R0_WITHIN)
     e.now.hold()
 
 
@@ -125,7 +126,7 @@ def end_2_load_state_dict(tracker, call, source):
     if e is None:
         return
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, R0_NOW)
+    tracker.read(e, 0, R0_WITHIN)
     e.now.hold()
     tracker.leave(e)
 
@@ -136,7 +137,7 @@ def end_3_optimizer_step(tracker, call, source):
     if e is None:
         return
     # only_during.tspec:7: t.weights
-    tracker.read(e, 0, R0_NOW)
+    tracker.read(e, 0, R0_WITHIN)
     e.now.hold()
     tracker.leave(e)
 
