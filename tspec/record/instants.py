@@ -27,7 +27,7 @@ TENSORS: Mapping[str, tuple[str, ...]] = {
 
 LIVE_ONLY: Mapping[str, tuple[str, ...]] = {
     "message": ("buffer",),
-    "parameter": ("copied_data",),
+    "parameter": ("paired_data",),
 }
 """Tensor fields that are not recorded: rules compare which object they hold, or whole tensors of two
 instants, which only a running job knows.
@@ -197,6 +197,7 @@ class Instants:
                 "interpolated",
                 "updated_elsewhere",
                 "copied",
+                "averaged",
             )
             yield from self._plain_of(source, "parameter", changing)
             yield from self._plain_of(

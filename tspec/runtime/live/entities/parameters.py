@@ -59,7 +59,7 @@ class ParameterSubjects:
             },
             "module": _module_column,
             "in_list": self._in_list_column,
-            "copied_data": lambda things: {
+            "paired_data": lambda things: {
                 s: one.tensor if self.copies_of(s) else UNKNOWN for s, one in things.items()
             },
             **{name: partial(_change_column, known) for name, known in changes.items()},

@@ -37,7 +37,7 @@ class UpdateListener(Listener):
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
         self._doubles = job.spec.computes("doubled")
-        self._beginnings = job.spec.computes("unrelated_averages")
+        self._beginnings = job.spec.computes("unrelated_averages") or "averaged" in read
         self._gradients = not read.isdisjoint({"had_gradient", "updates_without_gradient"})
         module = job.spec.entity("module")
         of_modules = set() if module is None else {field.name for field in module.fields}

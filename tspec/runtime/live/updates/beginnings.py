@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 
 from tspec.runtime.live.features import local_part
-from tspec.runtime.live.identity import IdentityMap
+from tspec.runtime.live.identity import IdentityMap, IdentitySet
 
 UPDATES = 20
 """The number of updates of an optimizer in which the averages of its weights are followed."""
@@ -62,6 +62,8 @@ class AverageBeginnings:
     def __init__(self) -> None:
         self._known: dict[int, _OfOptimizer] = {}
         """Number of an optimizer -> the averages of its weights."""
+        self.moved: IdentitySet[torch.Tensor] = IdentitySet()
+        """Parameters that no optimizer held and that changed between two of the first updates."""
 
     def is_due(self, optimizer: int) -> bool:
         """Count an update of the optimizer that begins; True if averages are followed in it."""
@@ -84,6 +86,7 @@ class AverageBeginnings:
             if last is None or last.shape != now.shape or torch.equal(last, now):
                 continue
             followed.moved, followed.last = True, None
+            self.moved.add(average)
             if any(_begins_apart(last, now, _sample(each)) for each in weights):
                 known.unrelated.append(average)
 

@@ -58,6 +58,7 @@ class UpdateHistory:
             "interpolated": self.interpolated.of,
             "updated_elsewhere": lambda them: [self._elsewhere(each) for each in them],
             "copied": lambda them: [each in self.copied for each in them],
+            "averaged": lambda them: [each in self.beginnings.moved for each in them],
             "had_gradient": lambda them: [each in self.with_gradient for each in them],
             "updates_without_gradient": self.with_gradient.updates_without,
         }
