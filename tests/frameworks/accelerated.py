@@ -52,7 +52,12 @@ def main(seed: int, epochs: int, bug: str | None) -> None:
         for x, y in train:
             with accelerator.accumulate(model):
                 loss = nn.functional.cross_entropy(model(x), y)
-                accelerator.backward(loss)
+                if bug == "own-backward":
+                    loss.backward()
+                elif bug == "divides-itself":
+                    (loss / accelerator.gradient_accumulation_steps).backward()
+                else:
+                    accelerator.backward(loss)
                 if accelerator.sync_gradients:
                     accelerator.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
@@ -73,7 +78,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--bug")
+    parser.add_argument("--bug", help="divides-itself is sound")
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
     if args.processes > 1:

@@ -24,6 +24,7 @@ SOUND = (
     "trainer --own-loss",
     "accelerated",
     "accelerated --processes 2",
+    "accelerated --bug divides-itself",
     "lit",
     "lit --manual",
     "lit_gan",
@@ -56,6 +57,7 @@ MISTAKES = (
     Case("accelerated", "no-eval", "dropout_is_off_in_evaluation"),
     Case("accelerated", "no-zero-grad", "gradients_are_cleared"),
     Case("accelerated", "not-prepared", "prepared_optimizers_accumulate"),
+    Case("accelerated", "own-backward", "accelerators_divide_accumulated_losses"),
     Case("accelerated", "late-head", "optimizers_hold_parameters_of_a_model"),
     Case(
         "accelerated",

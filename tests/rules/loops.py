@@ -1148,6 +1148,18 @@ class SumsOverTheBatchCountOnce(Loop):
         return (errors + (far.sum() if self.faulty else far.sum(1))).mean()
 
 
+class BatchNormsLearnTheirStatistics(Loop):
+    """A momentum of 0 keeps statistics: those of a first batch, or those that the norm began with."""
+
+    def build(self):
+        model = normed()
+        if not self.faulty:
+            model[1].momentum = 1.0
+            model(DIGITS.images[:32])
+        model[1].momentum = 0.0
+        return model
+
+
 class BatchNormsLeaveHeldOutDataAlone(Loop):
     def build(self):
         return normed()
@@ -1311,6 +1323,24 @@ class WarmUpsAreSteppedAfterEachUpdate(Loop):
     def after_update(self):
         if not self.faulty or self.step % 30 == 29:
             self.schedule.step()
+
+
+class FactorsOfSchedulesAreNoRates(Loop):
+    """The function of the schedule returns a rate that warms up and decays, or the factor of it."""
+
+    steps = 12
+
+    def prepared(self):
+        def rate(step):
+            return 1e-3 * (step + 1) / 3 if step < 3 else 1e-3 * (1 - (step - 3) / 9)
+
+        def factor(step):
+            return rate(step) if self.faulty else rate(step) / 1e-3
+
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, factor)
+
+    def after_update(self):
+        self.schedule.step()
 
 
 class DecaysToNothing(Loop):
@@ -1546,6 +1576,32 @@ class Embeds(nn.Module):
 
     def forward(self, ids):
         return self.out(self.table(ids).flatten(1))
+
+
+class Orders(nn.Module):
+    """Tokens, with a type, that know their places."""
+
+    def __init__(self, numbers) -> None:
+        super().__init__()
+        self.register_buffer("numbers", numbers)
+        self.tokens, self.types = nn.Embedding(17, 8), nn.Embedding(2, 8)
+        self.places, self.out = nn.Embedding(100, 8), nn.Linear(8, 10)
+
+    def forward(self, ids):
+        known = self.tokens(ids) + self.types(torch.zeros_like(ids)) + self.places(self.numbers)
+        return self.out(known.relu().mean(1))
+
+
+class PlacesHaveNumbersOfTheirOwn(Loop):
+    """The numbers of the places were to be a range."""
+
+    steps = 12
+
+    def build(self):
+        return Orders(torch.zeros(64, dtype=torch.long) if self.faulty else torch.arange(64))
+
+    def forward(self, images):
+        return self.model((images * 16).long())
 
 
 class TokenIdsAreInTheVocabulary(Loop):
@@ -2268,6 +2324,17 @@ class AccumulatedLossesAreAveraged(Accumulates):
     def __init__(self, faulty):
         super().__init__(faulty)
         self.passes = 1 if faulty else 2
+
+
+class AveragesOfSquaresAreAdded(Accumulates):
+    """Nothing divides the losses: sums of squared errors may be added as they are, and averages may not."""
+
+    rule = "accumulated_losses_are_averaged"
+    passes = 1
+
+    def loss(self, output, labels):
+        targets = F.one_hot(labels, 10).float()
+        return F.mse_loss(output, targets, reduction="mean" if self.faulty else "sum")
 
 
 BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence)

@@ -56,6 +56,7 @@ ELSEWHERE = {
     "set_up_leaves_attributes_alone",
     # what needs Accelerate, the Trainer or Lightning: tests/frameworks
     "prepared_optimizers_accumulate", "states_are_loaded_after_prepare",
+    "accelerators_divide_accumulated_losses",
     "trainers_average_over_all_micro_batches", "metrics_get_better_as_their_mode_says",
 }  # fmt: skip
 

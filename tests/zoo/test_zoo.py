@@ -179,6 +179,7 @@ DATA = (
     Case("s6_denoiser", "no-time", "layers_are_given_data_of_each_sample", 10),
     Case("s6_denoiser", "one-time", "layers_are_given_data_of_each_sample", 10),
     Case("s7_twin_critics", "one-critic", "optimizers_hold_all_trainable_parameters", 1),
+    Case("s24_orders", "one-place", "places_have_numbers_of_their_own", 10),
 )
 SCHEDULES = (
     Case("s15_series", "always-drops", "functional_dropout_knows_the_mode", 20),
@@ -186,6 +187,7 @@ SCHEDULES = (
     Case("s15_series", "epochs", "schedules_count_what_they_were_built_for", 80),
     Case("s15_series", "told-epoch", "plateaus_are_of_metrics", 60),
     Case("s20_stages", "no-schedule", "schedules_are_stepped", 140),
+    Case("s24_orders", "rate", "factors_of_schedules_are_no_rates", 20),
 )
 UPDATES = (
     Case("s8_two_towers", "one-tower", "updates_use_each_gradient_once", 2),
@@ -208,6 +210,7 @@ MODELS = (
     Case("s23_shadow", "raw-evaluation", "evaluation_inputs_have_the_scale_of_training", 40),
     Case("s11_segmenter", "view", "views_do_not_stand_for_transposes", 2),
     Case("s11_segmenter", "no-eval", "batch_norms_leave_held_out_data_alone", 30),
+    Case("s24_orders", "no-momentum", "batch_norms_learn_their_statistics", 25),
     Case("s14_translator", "layer-mask", "attention_sees_tokens", 2),
     Case("s14_translator", "no-mask", "attention_does_not_see_padding", 3),
     Case("s14_translator", "score-mask", "attention_sees_tokens", 2),

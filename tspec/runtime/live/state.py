@@ -59,8 +59,10 @@ from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.held_out import HeldOutSamples
 from tspec.runtime.live.samples.images import ViewedImages
 from tspec.runtime.live.samples.leaks import LeakedTargets
+from tspec.runtime.live.samples.places import LookedUpPlaces
 from tspec.runtime.live.samples.scales import InputScales
 from tspec.runtime.live.samples.tasks import EnlargedInputs, NewLabels
+from tspec.runtime.live.updates.factors import ScheduleFactors
 from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
 from tspec.runtime.live.updates.schedules import ScheduleProgress
@@ -212,9 +214,11 @@ class SubjectRegistry:
             "steps_left": steps_left,
             "resumed_updates": self.schedulers.resumed_updates,
             "idle_part": ScheduleProgress().idle_part,
+            "highest_factor": ScheduleFactors().highest_factor,
             "steps_made": steps_made,
             "differentiates_inputs": differentiates_inputs,
             "data_differ": DataOfLayers().data_differ,
+            "first_row_alone": LookedUpPlaces().first_row_alone,
             "mode_is_given": WrittenModes().mode_is_given,
             "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
             "repeated_places": repeated_places,
