@@ -804,6 +804,48 @@ class DerivativesAreNotZero(Loop):
         return (second + output).square().mean()
 
 
+class PenaltiesOfDerivativesAreTrained(Loop):
+    """The norm of the derivatives is to be near one, as in a critic."""
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
+
+    def forward(self, images):
+        return self.model(images)
+
+    def loss(self, output, labels):
+        data = torch.rand(32, 64, requires_grad=True)
+        answers = self.model(data)
+        [slopes] = torch.autograd.grad(
+            answers,
+            data,
+            torch.ones_like(answers),
+            create_graph=not self.faulty,
+            retain_graph=True,
+        )
+        wanted = output.mean() - answers.mean()
+        return wanted + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
+
+
+class LossesOfForcesAreTrained(Loop):
+    """A potential learns energies and forces, which are its derivatives."""
+
+    rule = "penalties_of_derivatives_are_trained"
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
+
+    def forward(self, images):
+        self.places = images.clone().requires_grad_()
+        return self.model(self.places)
+
+    def loss(self, output, labels):
+        how = {"retain_graph": True} if self.faulty else {"create_graph": True}
+        [slopes] = torch.autograd.grad(output.sum(), self.places, **how)
+        of_energies = F.mse_loss(output[:, 0], labels.float())
+        return of_energies + F.mse_loss(-slopes, torch.zeros_like(slopes))
+
+
 class ClippingFindsGradients(Loop):
     """The generator that is clipped was read by the optimizer."""
 
@@ -2264,6 +2306,37 @@ class ResumedOptimizersKnowTheirUpdates(Loop):
         with tempfile.TemporaryDirectory() as folder:
             state = {"optimizer": self.optimizer.state_dict(), "step": self.begun + self.steps}
             torch.save(state, Path(folder, "last.pt"))
+
+
+class ValuesOfNextStatesAreConstants(Loop):
+    """Ten actions of a state, and those of the next."""
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+    def loss(self, output, labels):
+        with torch.set_grad_enabled(self.faulty):
+            best = self.best(self.model(torch.rand(len(labels), 64)))
+            aim = torch.rand(len(labels)) + 0.9 * best * (labels > 4)
+        return self.compared(output.gather(1, labels[:, None])[:, 0], aim)
+
+    def best(self, values):
+        return values.max(1)[0]
+
+    def compared(self, value, aim):
+        return F.smooth_l1_loss(value, aim)
+
+
+class ValuesOfChosenActionsAreConstants(ValuesOfNextStatesAreConstants):
+    """The squares are computed by hand."""
+
+    rule = "values_of_next_states_are_constants"
+
+    def best(self, values):
+        return values.gather(1, values.argmax(1, keepdim=True)).squeeze(1)
+
+    def compared(self, value, aim):
+        return (aim - value).pow(2).mean()
 
 
 class Accumulates(Loop):

@@ -151,6 +151,7 @@ LOSSES = (
     Case("s5_reversal", "unshifted", "targets_are_the_next_tokens", 2),
     Case("s12_walk", "advantage", "policy_gradients_use_constants", 1),
     Case("s12_walk", "old", "policy_gradients_use_constants", 1),
+    Case("s26_grid", "moving-target", "values_of_next_states_are_constants", 2),
 )
 AVERAGES = (
     Case("s2_average_that_stays", "counts-steps", "averages_follow_their_weights", 80),
@@ -210,6 +211,7 @@ MODELS = (
     Case("s23_shadow", "raw-evaluation", "evaluation_inputs_have_the_scale_of_training", 40),
     Case("s11_segmenter", "view", "views_do_not_stand_for_transposes", 2),
     Case("s11_segmenter", "no-eval", "batch_norms_leave_held_out_data_alone", 30),
+    Case("s25_critic", "no-graph", "penalties_of_derivatives_are_trained", 8),
     Case("s24_orders", "no-momentum", "batch_norms_learn_their_statistics", 25),
     Case("s14_translator", "layer-mask", "attention_sees_tokens", 2),
     Case("s14_translator", "no-mask", "attention_does_not_see_padding", 3),

@@ -58,6 +58,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
     "nothing": (
         *GENERAL,
         "added_entropies",
+        "adds_constant",
         "answers_as_in_training",
         "averages_all_places",
         "before_update",
@@ -81,6 +82,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "is_own_state",
         "is_term",
         "known_samples",
+        "lacks_graph",
         "leaked_targets",
         "left_out",
         "loose_parameters",
@@ -88,6 +90,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "missing_keys",
         "mode_is_given",
         "models_of",
+        "moving_targets",
         "moving_weights",
         "negated",
         "new_labels",

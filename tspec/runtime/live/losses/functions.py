@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tspec.runtime.live.losses.alignments import blank_labels
+from tspec.runtime.live.losses.bootstrapped import moving_targets
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
+from tspec.runtime.live.losses.derivatives import lacks_graph
 from tspec.runtime.live.losses.endings import SequenceEndings
 from tspec.runtime.live.losses.entropies import Entropies
 from tspec.runtime.live.losses.graph import (
@@ -38,10 +40,15 @@ from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_n
 from tspec.runtime.live.losses.spread import spread_sums
 from tspec.runtime.live.losses.squares import stretched_squares
 from tspec.runtime.live.losses.sums import factor_of_all
-from tspec.runtime.live.losses.terms import LossTerms
+from tspec.runtime.live.losses.terms import LossTerms, adds_constant
 from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.losses.views import swapping_views
 from tspec.runtime.live.sampling import of_first, of_first_with_graph
+
+DERIVATIVES = 128
+"""The number of backward passes that are asked whether their loss has a term without a graph. Of a model
+of two, one may have several in each step.
+"""
 
 
 def loss_functions(
@@ -77,6 +84,8 @@ def loss_functions(
         "weak_masks": of_first(PASSES, weak_masks),
         **LossTerms(before_update).functions,
         "factor_of_all": factor_of_all,
+        "adds_constant": of_first(DERIVATIVES, adds_constant),
+        "lacks_graph": lacks_graph,
         "averages_all_places": of_first(PASSES, averages_all_places),
         "picked_sees_later": of_first(PASSES, picked.picked_sees_later),
         "picked_ahead": of_first(PASSES, picked.picked_ahead),
@@ -92,5 +101,6 @@ def loss_functions(
         "blunt_similarities": of_first(PASSES, blunt_similarities),
         "stretched_squares": of_first(PASSES, stretched_squares),
         "spread_sums": of_first(PASSES, spread_sums),
+        "moving_targets": of_first(PASSES, moving_targets),
         "moving_weights": of_first(PASSES, moving_weights),
     }

@@ -84,7 +84,7 @@ class LossTerms:
         if not self._has_passed:
             adds, self._adds_constant = self._adds_constant, False
             found = found if adds else []
-        self._adds_constant = self._adds_constant or _adds_constant(losses)
+        self._adds_constant = self._adds_constant or adds_constant(losses)
         self._has_passed = True
         return found
 
@@ -117,7 +117,7 @@ def _is_marked(node: Any) -> bool:
     return _number(node) is not None
 
 
-def _adds_constant(losses: Any) -> bool:
+def adds_constant(losses: Any) -> bool:
     """True if one of the last sums has a term without a graph."""
     return any(
         operation_of(node) in _ADDS and any(each is None for each, _ in node.next_functions)
