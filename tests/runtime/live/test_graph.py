@@ -35,6 +35,7 @@ SCORES = Q @ K.transpose(-2, -1)
         lambda a: a.masked_fill(torch.ones(5, 5).triu(1).bool(), 0) @ V,
         lambda a: V.transpose(-2, -1) @ a.transpose(-2, -1),
         lambda a: a.bfloat16() @ V.bfloat16(),
+        lambda a: a.nan_to_num(0.0) @ V,
     ],
 )
 def test_the_dimension_of_attention(dim: int, weigh) -> None:

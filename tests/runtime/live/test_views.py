@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn import functional as F
 
 from tspec.runtime.live.losses.views import swapping_views, swaps
@@ -20,6 +21,8 @@ from tspec.runtime.live.losses.views import swapping_views, swaps
         ((7, 12, 64), (12, 7, 64)),  # steps and samples
         ((4, 10, 64), (4, 64, 10)),
         ((10, 5, 32), (40, 5, 8)),  # heads that were not moved before they go to the batch
+        ((16, 4, 32, 16), (16, 32, 64)),  # heads that were not moved before they are merged
+        ((16, 32, 64), (16, 4, 32, 16)),  # steps that were not moved before they are in heads
     ],
 )
 def test_shapes_of_transposes(before: tuple[int, ...], after: tuple[int, ...]) -> None:
@@ -33,6 +36,8 @@ def test_shapes_of_transposes(before: tuple[int, ...], after: tuple[int, ...]) -
         ((8, 16, 64), (128, 64)),  # samples and steps
         ((8, 16, 64), (8, 16, 4, 16)),  # heads
         ((32, 64, 8, 8), (32, 8, 512)),  # groups of channels, as many as rows
+        ((32, 8, 512), (32, 64, 8, 8)),
+        ((2, 16, 32), (16, 64)),  # every two samples together
         ((16, 160, 32), (160, 16, 32)),  # parts of sequences, as long as there are samples
         ((98, 8, 32), (98, 32, 8)),  # heads, as long as there are samples
         ((98, 32, 8), (784, 32)),
@@ -61,6 +66,11 @@ def drawn(*shape: int) -> torch.Tensor:
     return torch.randn(shape, requires_grad=True)
 
 
+def states(samples: int) -> torch.Tensor:
+    """The last states of a layer that reads in both directions, `[2, samples, 4]`."""
+    return nn.GRU(3, 4, bidirectional=True)(drawn(5, samples, 3))[1]
+
+
 @pytest.mark.parametrize(
     ("computed", "expected"),
     [
@@ -78,6 +88,9 @@ def drawn(*shape: int) -> torch.Tensor:
             [],
         ),  # shuffled channels
         (lambda: drawn(5, 3, 8, 8).flatten(2).transpose(1, 2), []),
+        (lambda: states(6).view(6, -1), ["[2, 6, 4] -> [6, 8]"]),
+        (lambda: states(6).transpose(0, 1).reshape(6, -1), []),
+        (lambda: states(2).view(2, -1), []),
         (lambda: torch.einsum("bd,bkd->bk", drawn(8, 6), drawn(8, 3, 6)), []),
         (lambda: F.pad(drawn(2, 7, 5), (1, 0)).view(2, 6, 7)[:, 1:], []),  # relative positions
         (lambda: drawn(2, 7, 5).reshape(2, 5, 7)[:, 1:].reshape(2, 7, 4), []),

@@ -20,8 +20,10 @@ PASSES = 16
 """The number of backward passes whose graphs are read. Later ones are computed in the same way."""
 _CHAIN = 16
 """The number of operations that are followed back from a product or a loss."""
-KEEPS = frozenset({"ToCopy", "MaskedFill", "Clone", "NativeDropout", "FusedDropout", "Alias"})
-"""Operations whose output is their first input, element by element, or zero in its place."""
+KEEPS = frozenset(
+    {"ToCopy", "MaskedFill", "Clone", "NativeDropout", "FusedDropout", "Alias", "NanToNum"}
+)
+"""Operations whose output is their first input, element by element, or another number in its place."""
 _BY_CONSTANT = frozenset({"Mul", "Div"})
 """Operations that keep the order of elements. Of two factors with a graph neither is the other's scale."""
 RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})

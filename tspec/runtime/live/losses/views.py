@@ -44,6 +44,8 @@ def _moved(view: Any) -> tuple[Shape, Shape] | None:
     operation = "" if source is None else operation_of(source)
     if operation not in _SHIFTS and swaps(before, after):
         return before, after
+    if operation == "Stack" and source._saved_dim == 0 and merges_apart(before, after):
+        return before, after  # the last states of a recurrent layer, in both directions
     if operation == "Clone":
         source = first_input(source)
     if source is None or operation_of(source) not in REORDERS:
@@ -94,7 +96,9 @@ def _is_swap(with_batch: bool, before: list[int], after: list[int]) -> bool:
         # attention heads as long as the batch.
         return before == after[::-1] and max(before) % min(before) != 0
     if not with_batch:
-        return _is_rotation(before, after)
+        return (
+            _is_rotation(before, after) or merges_apart(before, after) or merges_apart(after, before)
+        )
     batch, first = before[0], after[0]
     if first > batch and first % batch == 0:  # the batch was merged with the next dimension
         inner = _apart(before[1:], [first // batch, *after[1:]])
@@ -106,7 +110,20 @@ def _is_swap(with_batch: bool, before: list[int], after: list[int]) -> bool:
 def _is_rotation(before: list[int], after: list[int]) -> bool:
     """`[c, h, w]` as `[h * w, c]` or `[h, w, c]`, or `[h, w, c]` as `[c, h, w]`; `[n, t, h * d]` as `[n * h, t, d]`."""
     to_front = after[0] == before[-1] and after[1:] == before[:-1]
-    return after[-1] == before[0] or to_front or _keeps_the_middle(before, after)
+    splits_groups = len(before) == 2 and after[0] % before[0] == 0  # of channels, as many as columns
+    to_back = after[-1] == before[0] and not splits_groups
+    return to_back or to_front or _keeps_the_middle(before, after)
+
+
+def merges_apart(before: Shape, after: Shape) -> bool:
+    """`[h, t, d]` as `[t, h * d]`: heads that were not moved to their places before they are merged.
+
+    False if `t` divides `h`: `[c, h, w]` as `[h, c * w]` may be `h` groups of channels.
+    """
+    if len(before) != 3:
+        return False
+    apart, middle, last = before
+    return list(after) == [middle, apart * last] and apart % middle != 0
 
 
 def _keeps_the_middle(before: list[int], after: list[int]) -> bool:
