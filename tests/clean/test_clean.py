@@ -40,6 +40,7 @@ JOBS = (
     "averaged",
     "bfloat16_rounding",
     "born_again",
+    "bounded_outputs",
     "checkpointed_and_compiled",
     "clears_at_the_end",
     "closure",

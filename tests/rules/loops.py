@@ -1794,6 +1794,17 @@ class PolicyGradientsUseConstants(Loop):
         return surprise.square().mean() - (policy.log_prob(guess) * advantage).mean()
 
 
+class PoliciesWeighEachActionOnce(PolicyGradientsUseConstants):
+    """Draws a number near the digit, and loses by how far it is off."""
+
+    def loss(self, output, labels):
+        policy = torch.distributions.Normal(output[:, :1], 1.0)
+        guess = policy.sample()
+        reward = -(guess.squeeze(1) - labels).abs()
+        likely = policy.log_prob(guess)
+        return -((likely if self.faulty else likely.squeeze(1)) * reward).mean()
+
+
 class PoliciesAreRewardedForEntropy(PolicyGradientsUseConstants):
     """Wants to be sure of its guess, or to try others."""
 
@@ -1926,6 +1937,35 @@ class PredictionsHaveTheShapeOfTargets(Loop):
     def loss(self, output, labels):
         predicted = output[:, :1]
         return F.mse_loss(predicted if self.faulty else predicted.squeeze(1), labels / 9)
+
+
+class PredictionsReachTheirTargets(Loop):
+    def loss(self, output, labels):
+        return F.mse_loss(output[:, 0].sigmoid(), labels / (1 if self.faulty else 9))
+
+
+class BinaryLabelsAreBetweenZeroAndOne(Loop):
+    def loss(self, output, labels):
+        wanted = F.one_hot(labels, 10).float()
+        return F.binary_cross_entropy_with_logits(output, wanted * 255 if self.faulty else wanted)
+
+
+class FirstLogisticLossIsNearChance(Loop):
+    def forward(self, images):
+        return super().forward(images * 16 * 255 if self.faulty else images)
+
+    def loss(self, output, labels):
+        return F.binary_cross_entropy(output.sigmoid(), F.one_hot(labels, 10).float())
+
+
+class ClassesDoNotComeInOrder(Loop):
+    steps = 12
+
+    def make_loader(self):
+        if not self.faulty:
+            return super().make_loader()
+        order = torch.argsort(DIGITS.labels, stable=True).tolist()
+        return torch.utils.data.DataLoader(DIGITS, batch_size=64, sampler=order)
 
 
 class LabelsDifferWithinBatches(Loop):

@@ -120,6 +120,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "steps_left",
         "steps_made",
         "stretched_squares",
+        "stretched_weights",
         "swapping_views",
         "unbeaten_classes",
         "unbeaten_logits",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import nn
-from torch.distributions import Categorical
+from torch.distributions import Categorical, Normal
 
-from tspec.runtime.live.losses.policies import moving_weights
+from tspec.runtime.live.losses.policies import moving_weights, stretched_weights
 
 ACTIONS = torch.tensor([0, 2, 1, 1])
 
@@ -106,3 +106,36 @@ def test_what_is_computed_from_the_policy_itself() -> None:
     copied = of.values.sigmoid() * probabilities.gather(1, ACTIONS[:, None]).squeeze(1)
     for loss in (focal * chances, temperature.exp() * chances, expected, copied.log()):
         assert moving(loss) == []
+
+
+def of_one_number() -> torch.Tensor:
+    """The log-probabilities of four actions of one number each, `[4, 1]`."""
+    return Normal(nn.Linear(5, 1)(torch.randn(4, 5)), 1.0).log_prob(torch.randn(4, 1))
+
+
+ROW, COLUMN = torch.randn(4), torch.randn(4, 1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (lambda: -(of_one_number() * ROW).mean(), ["[4, 1] -> [4, 4]"]),
+        (lambda: (ROW * -of_one_number()).sum() / 4, ["[4, 1] -> [4, 4]"]),
+        (lambda: -(of_one_number().squeeze(1) * COLUMN).mean(), ["[4] -> [4, 4]"]),
+        (
+            lambda: (
+                -torch.min((r := (of_one_number() - ROW).exp()) * ROW, r.clamp(0.8, 1.2)).mean()
+            ),
+            ["[4, 1] -> [4, 4]"],
+        ),
+        (lambda: -(of_one_number().exp() * ROW).mean(), ["[4, 1] -> [4, 4]"]),
+        (lambda: -(of_one_number().squeeze(1) * ROW).mean(), []),
+        (lambda: -(of_one_number() * COLUMN).mean(), []),
+        (lambda: -(of_one_number() * torch.randn(4, 4)).mean(), []),
+        (lambda: -(of_one_number() * torch.randn(3)).mean(), []),
+        (lambda: (of_one_number() * ROW).sum(0).square().mean(), []),
+        (lambda: (nn.Linear(4, 4)(of_one_number() * ROW)).mean(), []),
+    ],
+)
+def test_log_probabilities_in_pairs_with_their_weights(loss, expected: list[str]) -> None:
+    assert stretched_weights(loss()) == expected

@@ -34,7 +34,7 @@ from tspec.runtime.live.losses.masked import weak_masks
 from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
 from tspec.runtime.live.losses.picked import PickedTokens, picked_across, picked_activations
-from tspec.runtime.live.losses.policies import moving_weights
+from tspec.runtime.live.losses.policies import moving_weights, stretched_weights
 from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 from tspec.runtime.live.losses.spread import spread_sums
@@ -103,4 +103,5 @@ def loss_functions(
         "spread_sums": of_first(PASSES, spread_sums),
         "moving_targets": of_first(PASSES, moving_targets),
         "moving_weights": of_first(PASSES, moving_weights),
+        "stretched_weights": of_first(PASSES, stretched_weights),
     }

@@ -13,11 +13,15 @@ from tspec.runtime.live.losses.graph import (
     KEEPS,
     MATRIX_PRODUCTS,
     RESHAPES,
+    first_input,
     nodes,
     operation_of,
     preceding,
     reached,
+    saved,
+    shape_of,
 )
+from tspec.runtime.live.losses.squares import is_row_of_samples, stretched
 
 MOST = 64
 """The number of products of one loss that are checked. An episode has one for each of its steps."""
@@ -29,6 +33,9 @@ _LAID_OUT = (
 )
 _OF_RATIOS = frozenset({"Exp", "Sub"})
 _OF_PROBABILITIES = frozenset({"Log", "Clamp", "ClampMin", "Add", "Div"})
+_ONE_BY_ONE = frozenset(
+    {"Neg", "Mul", "Div", "Add", "Sub", "Exp", "Clamp", "Minimum", "Maximum", "Where"}
+)
 _LAYERS = MATRIX_PRODUCTS | {"Addmm", "Convolution"}
 
 
@@ -43,6 +50,47 @@ def moving_weights(losses: Any) -> list[str]:
     ratios = [node for operation, node in found if operation == "Exp"][:MOST]
     weights = {"weight" for node in products if _has_moving_weight(node)}
     return sorted(weights | {"old" for node in ratios if _compares_with_moving(node)})
+
+
+def stretched_weights(losses: Any) -> list[str]:
+    """The shapes before and after each log-probability that broadcasting stretched to pairs with the
+    numbers that it is multiplied by, or compared with in a ratio.
+
+    Only results that are averaged to a single number count, and only constants as the other operand.
+    """
+    found = [node for node in _averaged(losses) if operation_of(node) in ("Mul", "Sub")]
+    shapes = dict.fromkeys(filter(None, map(_paired, found)))
+    return [f"{list(before)} -> {list(after)}" for before, after in shapes]
+
+
+def _averaged(losses: Any) -> list[Any]:
+    """The operations whose elements are combined one by one, up to an average of all."""
+    folds = (node for operation, node in nodes(losses) if operation in ("Mean", "Sum"))
+    waiting = [first_input(node) for node in folds if shape_of(node) == ()]
+    found: list[Any] = []
+    while waiting and len(found) < MOST:
+        node = waiting.pop()
+        if node is not None and node not in found and operation_of(node) in _ONE_BY_ONE:
+            found.append(node)
+            waiting += [each for each, _ in node.next_functions]
+    return found
+
+
+def _paired(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The shapes of a column `[n, 1]` or a row `[n]` and of its pairs with a constant, `[n, n]`."""
+    if operation_of(node) == "Sub":
+        return stretched(node)
+    given = [each for each, _ in node.next_functions if each is not None]
+    constant = saved(node, "other" if node.next_functions[0][0] is not None else "self")
+    if len(given) != 1 or constant is None or not given[0]._input_metadata:
+        return None
+    before, after, other = shape_of(given[0]), shape_of(node), tuple(constant.shape)
+    size = after[0] if after else 0
+    if size < 2 or after != (size, size):
+        return None
+    is_column = before == (size, 1) and other == (size,)
+    is_row = other == (size, 1) and is_row_of_samples(given[0], size)
+    return (before, after) if is_column or is_row else None
 
 
 def _has_moving_weight(product: Any) -> bool:

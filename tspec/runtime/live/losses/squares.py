@@ -26,7 +26,7 @@ def stretched_squares(losses: Any) -> list[str]:
     """
     folded = [first_input(node) for operation, node in nodes(losses) if operation in _FOLDS]
     squared = (difference for node in folded for difference in _squared_within(node))
-    shapes = dict.fromkeys(filter(None, map(_stretched, squared)))
+    shapes = dict.fromkeys(filter(None, map(stretched, squared)))
     return [f"{list(before)} -> {list(after)}" for before, after in shapes]
 
 
@@ -55,7 +55,7 @@ def _squared(node: Any) -> Any:
     return factors[0] if is_square else None
 
 
-def _stretched(difference: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def stretched(difference: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The shape of a column `[n, 1]` or a row `[n]`, and the `[n, n]` that a difference stretches it to; None of other differences."""
     given = only_input(difference)
     if given is None or operation_of(difference) != "Sub" or not difference._input_metadata:
@@ -64,10 +64,10 @@ def _stretched(difference: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | Non
     if len(after) != 2 or not after[0] == after[1] > 1:
         return None
     is_column = before == (after[0], 1)
-    return (before, after) if is_column or _is_row_of_samples(given, after[0]) else None
+    return (before, after) if is_column or is_row_of_samples(given, after[0]) else None
 
 
-def _is_row_of_samples(node: Any, size: int) -> bool:
+def is_row_of_samples(node: Any, size: int) -> bool:
     """True if `[n]` was computed from `[n, ...]`. It then has one element for each sample, unlike a
     mean of each feature.
     """

@@ -97,7 +97,9 @@ def _is_swap(with_batch: bool, before: list[int], after: list[int]) -> bool:
         return before == after[::-1] and max(before) % min(before) != 0
     if not with_batch:
         return (
-            _is_rotation(before, after) or merges_apart(before, after) or merges_apart(after, before)
+            _is_rotation(before, after)
+            or merges_apart(before, after)
+            or merges_apart(after, before)
         )
     batch, first = before[0], after[0]
     if first > batch and first % batch == 0:  # the batch was merged with the next dimension
@@ -110,7 +112,9 @@ def _is_swap(with_batch: bool, before: list[int], after: list[int]) -> bool:
 def _is_rotation(before: list[int], after: list[int]) -> bool:
     """`[c, h, w]` as `[h * w, c]` or `[h, w, c]`, or `[h, w, c]` as `[c, h, w]`; `[n, t, h * d]` as `[n * h, t, d]`."""
     to_front = after[0] == before[-1] and after[1:] == before[:-1]
-    splits_groups = len(before) == 2 and after[0] % before[0] == 0  # of channels, as many as columns
+    splits_groups = (
+        len(before) == 2 and after[0] % before[0] == 0
+    )  # of channels, as many as columns
     to_back = after[-1] == before[0] and not splits_groups
     return to_back or to_front or _keeps_the_middle(before, after)
 
