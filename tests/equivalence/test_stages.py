@@ -17,12 +17,12 @@ from tspec.equivalence.check import compare
 from tspec.equivalence.child import Given
 from tspec.equivalence.launch import Failed
 from tspec.equivalence.observing.orders import Orders, Perturbation
-from tspec.equivalence.observing.pipeline_stages import PipelineStageAdapter
 from tspec.equivalence.recording import ModuleCall, Recording, TensorName
 from tspec.equivalence.runs import ReferenceRecordings
 from tspec.equivalence.sides import Trial
 from tspec.equivalence.stages import first_stage, joined, whole_models
 from tspec.resolve import load_text
+from tspec.targets.torch.pipeline_stages import PipelineStageAdapter
 
 HERE = Path(__file__).resolve().parent
 TEXT = """edition 2026

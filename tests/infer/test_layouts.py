@@ -15,7 +15,7 @@ from tests.megatron.shipped import of_the_job
 from tspec.cli.app import app
 from tspec.infer.layouts.emit import draft
 from tspec.infer.layouts.fit import placement
-from tspec.infer.layouts.shards import Found, ShardIndices, Unknown
+from tspec.infer.layouts.shards import Found, Remark, ShardIndices, Unknown
 from tspec.layout.differences import differences
 from tspec.layout.faults import checked
 from tspec.resolve import load
@@ -124,15 +124,15 @@ def test_data_tells_how_tensors_are_cut(noise: float, tmp_path: Path) -> None:
     text, said = drafted(tmp_path / "draft.tspec", *arguments)
     for pattern, cut in CUTS.values():
         assert f'  param "{pattern}": {cut}\n' in text
-    assert "uneven: shards of dimension 0 have different lengths, 3 and 4 of 7" in said
+    assert "`uneven`: shards of dimension 0 have different lengths, 3 and 4 of 7" in said
     gives_none = "what rank 0 holds is near no cut of the full tensor"
     gives_none = (
         gives_none if noise else "no cut over `tp` gives what the ranks hold of dimension 0"
     )
-    assert f"shuffled: {gives_none}" in said
+    assert f"`shuffled`: {gives_none}" in said
     assert ("the nearest cut; numbers differ by 1e-02 of their spread" in text) == (noise > 1e-3)
-    assert "zeros: all its elements are alike, and do not tell which of them a rank holds" in said
-    assert "new: the run on one device has no tensor of that name" in said
+    assert "`zeros`: all its elements are alike, and do not tell which of them a rank holds" in said
+    assert "`new`: the run on one device has no tensor of that name" in said
     assert layout_in(tmp_path / "draft.tspec").mesh.axes == (("tp", 2), ("dp", 2))
     for command in (["lint"], ["fmt", "--check"]):
         assert CliRunner().invoke(app, [*command, str(tmp_path / "draft.tspec")]).exit_code == 0
@@ -180,7 +180,9 @@ def test_a_plain_tensor_that_is_whole_on_one_rank_alone_is_left_out(tmp_path: Pa
     assert {each.pattern.split(".")[-2] for each in layout.placements} == {
         "embedding", "norm1", "norm2", "mlp", "norm", "head",
     }  # fmt: skip
-    query = "blocks.*.attention.q.weight: it is a plain tensor of [8, 16], and [16, 16] on one rank"
+    query = (
+        "`blocks.*.attention.q.weight`: it is a plain tensor of [8, 16], and [16, 16] on one rank"
+    )
     assert query in said
     assert "Not found: `blocks.*.mlp.down.weight`" in " ".join(text.split())
 
@@ -188,7 +190,9 @@ def test_a_plain_tensor_that_is_whole_on_one_rank_alone_is_left_out(tmp_path: Pa
 def test_experts_that_one_rank_has_and_others_have_not_are_told(tmp_path: Path) -> None:
     script = ROOT / "tests/equivalence/expert_parallel.py"
     _, said = drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", str(script))
-    missing = "blocks.*.moe.experts.*.up.weight: one rank has it, and rank 0 of 2 has none of that"
+    missing = (
+        "`blocks.*.moe.experts.*.down.bias`: one rank has it, and rank 0 of 2 has none of that"
+    )
     assert missing in said
 
 
@@ -203,7 +207,97 @@ def test_a_tensor_of_two_stages_is_on_the_first_and_said_to_be_tied(tmp_path: Pa
         ["words", "layers.0"],
         ["layers.1"],
     ]
-    assert "Assumed: `words.weight`: on stage 0 and tied to a tensor of stage 1" in made.text
+    assert (
+        "Assumed: `words.weight`: on stage 0, and under the same name on stage 1: a copy"
+        in made.text
+    )
+
+
+def stages_in(layout: LayoutDeclaration) -> list[tuple[int, int, str, str]]:
+    """Numbers, chunks, and the first and last module of each stage."""
+    return [
+        (each.number, each.chunk, each.modules[0].prefix, each.modules[-1].prefix)
+        for each in layout.stages
+    ]
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schedule", "stages"),
+    [
+        pytest.param(
+            "GPipe",
+            [(0, 0, "embed", "blocks."), (1, 0, "blocks.", "head")],
+            marks=pytest.mark.exhaustive,
+        ),
+        ("Interleaved1F1B", [
+            (0, 0, "embed", "blocks.0"), (1, 0, "blocks.1", "blocks.1"),
+            (0, 1, "blocks.2", "blocks.2"), (1, 1, "blocks.3", "head"),
+        ]),
+    ],
+)  # fmt: skip
+def test_torchs_stages_tell_what_they_hold(
+    schedule: str, stages: list[tuple[int, int, str, str]], tmp_path: Path
+) -> None:
+    """A stage waits for what another one says of the tensors that it sends; its parameters are known before."""
+    script = str(ROOT / "tests/equivalence/pipelined.py")
+    job = ("--ranks", "2", "--", script, "--schedule", schedule)
+    _, said = drafted(tmp_path / "draft.tspec", *job)
+    found = layout_in(tmp_path / "draft.tspec")
+    assert (said, found.mesh.axes) == ("", (("pp", 2),))
+    assert stages_in(found) == stages
+
+
+STAGES_OF_A_MESH = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("stages", "replicas"))
+stage = mesh["stages"].get_local_rank()
+whole = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8))
+part = whole[:2] if stage == 0 else whole[OF]
+model = DistributedDataParallel(part, process_group=mesh["replicas"].get_group())
+group = mesh["stages"].get_group()
+schedule = ScheduleGPipe(
+    PipelineStage(model, stage, 2, torch.device("cpu"), group=group), 2, loss_fn=nn.MSELoss()
+)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    schedule.step(*([torch.ones(4, 8)] if stage == 0 else []), target=torch.ones(4, 8))
+    optimizer.step()
+"""
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+def test_stages_of_a_device_mesh_are_cut_over_its_axis(tmp_path: Path) -> None:
+    """Each rank holds the whole model too, of which its stage is a part."""
+    (tmp_path / "job.py").write_text(STAGES_OF_A_MESH.replace("OF", "2:"))
+    job = ("--ranks", "4", "--", str(tmp_path / "job.py"))
+    _, said = drafted(tmp_path / "draft.tspec", *job)
+    found = layout_in(tmp_path / "draft.tspec")
+    assert (said, found.mesh.axes) == ("", (("replicas", 2), ("pp", 2)))
+    assert found.replicated == ("replicas",)
+    assert stages_in(found) == [(0, 0, "0", "1"), (1, 0, "2", "2")]
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_stages_that_count_from_0_are_said_once(tmp_path: Path) -> None:
+    """Both stages have the modules `0` and `1`; one sentence says it of all their tensors."""
+    text = STAGES_OF_A_MESH.replace("whole[OF]", "whole[:2]")
+    (tmp_path / "job.py").write_text(text)
+    job = ("--ranks", "4", "--", str(tmp_path / "job.py"))
+    _, said = drafted(tmp_path / "draft.tspec", *job)
+    assert said.count("under the same name on stage 1") == 1
+    assert "note: `*.weight`, `*.bias`: on stage 0, and under the same name on stage 1" in said
 
 
 @pytest.mark.gloo
@@ -334,8 +428,14 @@ def test_megatron_tells_how_experts_are_cut(tmp_path: Path) -> None:
 def test_what_is_left_out_of_all_layers_for_one_reason_is_one_line() -> None:
     left = [Unknown(f"layers.{at}.experts.{at}.weight", "why") for at in range(3)]
     norm = Unknown("layers.0.norm", "other")
-    made = draft(Found((("tp", 2),), (*left, norm)), "two", "two")
-    assert made.unknown == (Unknown("layers.*.experts.*.weight", "why", 3), norm)
+    head = Unknown("head", "why")
+    made = draft(Found((("tp", 2),), (*left, norm, head)), "two", "two")
+    assert made.unknown == (
+        Remark(("layers.*.experts.*.weight", "head"), "why", 4),
+        Remark(("layers.0.norm",), "other"),
+    )
+    [said] = [line for line in made.text.splitlines() if "why" in line]
+    assert said == "/// Not found: `layers.*.experts.*.weight`, `head`: why."
 
 
 def drafted_of_megatron(job: str, folder: Path) -> LayoutDeclaration:

@@ -23,6 +23,11 @@ MOST_RANKS = 64
 other.
 """
 
+MOST_NAMES = 4
+"""The greatest number of names on standard error, of tensors of which one thing is said. The draft
+has all.
+"""
+
 
 def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
     """Write the draft, and say what it leaves out or assumes. Without a place the command ends."""
@@ -30,9 +35,9 @@ def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
 
     made = draft(found, name, module)
     for note in made.notes:
-        say(f"note: {visible(note)}", err=True)
+        say(f"note: {visible(note.text(MOST_NAMES))}", err=True)
     for each in made.unknown:
-        say(f"tspec: not found: {visible(each.name)}: {each.why}", err=True)
+        say(f"tspec: not found: {visible(each.text(MOST_NAMES))}", err=True)
     if not made.places:
         say("tspec: no tensor whose cut was found", err=True)
         raise typer.Exit(FAULT)
@@ -51,7 +56,8 @@ def from_script(command: Sequence[str], world: int) -> Found:
     try:
         facts = [dry_run(command, 0, world)]
         blocks = any(each.blocks for each in facts[0].parameters)
-        if world > 1 and (blocks or dict(facts[0].axes).get("pp", 1) > 1):
+        stages = dict(facts[0].axes).get("pp", 1) > 1
+        if world > 1 and (blocks or stages):
             if world > MOST_RANKS:
                 raise BadParameter(
                     f"stages and megatron-core are asked on each rank: at most {MOST_RANKS}",
@@ -62,7 +68,8 @@ def from_script(command: Sequence[str], world: int) -> Found:
         say(why.said, err=True)
         warn(f"{why}; other ranks do not exist, and collectives exchange nothing")
         raise typer.Exit(FAULT) from None
-    if len(facts) == 1 and world > 1 and any(map(is_plain, facts[0].parameters)):
+    is_first = world > 1 and not blocks
+    if is_first and any(map(is_plain, facts[0].parameters)):
         with suppress(DryRunFailed):  # it may need several ranks
             alone = dry_run(command, 0, 1)
     return found(facts, alone)

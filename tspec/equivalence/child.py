@@ -142,12 +142,12 @@ def run(folder: Path, given: Path) -> int:
     """Run the script and record into the folder; the script's own exit status."""
     import torch
 
-    from tspec.equivalence.observing.pipeline_stages import PipelineStageAdapter
     from tspec.runtime.live import LiveJob
     from tspec.runtime.live.follow import ProcessEnd
     from tspec.runtime.live.script import run_script
     from tspec.runtime.sources import Sources
     from tspec.targets.adapters import ADAPTERS
+    from tspec.targets.torch.pipeline_stages import PipelineStageAdapter
 
     rank = int(os.environ.get("RANK", "0"))
     command, orders = Given.read(given, rank)

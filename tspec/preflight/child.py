@@ -22,11 +22,17 @@ def run(file: Path, rank: int, world: int, tensors: str, command: tuple[str, ...
     from tspec.runtime.live.script import run_script
     from tspec.runtime.sources import Sources
     from tspec.targets.adapters import ADAPTERS
+    from tspec.targets.torch.pipeline_stages import PipelineStageAdapter
+
+    def waits(function: str) -> NoReturn:
+        job.state.step_opens()  # it finds the models of optimizers, also if nothing called them yet
+        observer.waits(function)
 
     observer = DryRunSink(file, rank, world)
     elements = fake_tensors() if tensors == "fake" else nullcontext()
-    with fake_ranks(rank, world), elements, observer.following():
-        job = LiveJob(WATCH, [observer], Sources(Path.cwd()), ADAPTERS)
+    adapters = (*ADAPTERS, PipelineStageAdapter())
+    with fake_ranks(rank, world, waits), elements, observer.following():
+        job = LiveJob(WATCH, [observer], Sources(Path.cwd()), adapters)
         ending = ProcessEnd(job, lambda: None)
         ending.arm()
         try:

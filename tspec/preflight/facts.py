@@ -123,7 +123,8 @@ class RankFacts:
     `activations` are in the order of the run. `updated` is true if the step had an update, so that
     gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups.
     `expert_axes` are those over which experts are sharded, another factorisation of the same ranks.
-    `memory` has bytes by kind.
+    `memory` has bytes by kind. `waits` is the function in which the script waited for an object of
+    another rank, where it ended.
     """
 
     rank: int
@@ -138,6 +139,7 @@ class RankFacts:
     memory: Mapping[str, int]
     summands: tuple[Summand, ...] = ()
     expert_axes: Axes = ()
+    waits: str = ""
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""

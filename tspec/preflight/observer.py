@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from tspec.preflight.facts import (
 )
 from tspec.preflight.megatron import Blocks, blocks_of, expert_groups_of, groups_of
 from tspec.preflight.reductions import Collectives
+from tspec.preflight.stages import chunks_of, of_stages, with_stages
 from tspec.runtime.edges import Ref, StateSource, WatchedCall
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 
@@ -69,6 +70,7 @@ class DryRunSink:
         """
         self._found: RankFacts | None = None
         self._over = False
+        self._waits = ""
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -128,6 +130,11 @@ class DryRunSink:
         if not self._over:
             self._finish(source)
 
+    def waits(self, function: str) -> NoReturn:
+        """The script waits for an object that another rank sends, and cannot go on."""
+        self._waits = function
+        raise SystemExit(0)
+
     # --- observation ----------------------------------------------------------------------------
 
     def _where(self) -> str:
@@ -159,13 +166,14 @@ class DryRunSink:
             for name, grad in source.fields("parameter", "grad").items()
         }
         classes = source.fields("module", "class")
-        axes = _axes(parameters.values()) or groups_of()
+        axes = with_stages(_axes(parameters.values()) or groups_of(), self._world)
         blocks = blocks_of(parameters) if not _axes(parameters.values()) else {}
+        chunks = chunks_of(parameters)
         held = tuple(
-            _with_blocks(_held(name, tensor), blocks.get(name))
-            for name, tensor in parameters.items()
+            _with_blocks(replace(_held(name, tensor), chunk=chunks.get(name, 0)), blocks.get(name))
+            for name, tensor in of_stages(parameters).items()
         )
-        self._memory["parameters"] = sum(each.bytes for each in held)
+        self._memory["parameters"] = sum(map(_bytes, parameters.values()))
         self._memory["gradients"] = sum(
             _bytes(each) for each in grads.values() if isinstance(each, Tensor)
         )
@@ -188,6 +196,7 @@ class DryRunSink:
             memory=self._memory,
             summands=self._collectives.summands.found(grads),
             expert_axes=expert_groups_of() if blocks else (),
+            waits=self._waits,
         )
 
     def _finish(self, source: StateSource) -> None:

@@ -18,12 +18,21 @@ from tspec.trace.sizes import in_words
 def rank_text(layout: LayoutDeclaration, facts: RankFacts) -> list[FoldedLine]:
     """Lines: collectives of the first step, by axis and pass, and bytes by kind."""
     lines = [FoldedLine(f"layout {layout.name}: rank {facts.rank} of {facts.world}")]
-    if not facts.updated:
+    if facts.waits:
+        lines.append(FoldedLine(_waits_text(facts.waits), 2, 4))
+    elif not facts.updated:
         said = "no update: collectives are those of the whole script, sums are not judged"
         lines.append(FoldedLine(said, 2, 4))
     lines += [FoldedLine(each, 2, 4) for each in _collectives(layout, facts)]
     held = ", ".join(f"{kind} {in_words(size)}" for kind, size in facts.memory.items())
     return [*lines, FoldedLine(f"memory: {held}", 2, 4)]
+
+
+def _waits_text(function: str) -> str:
+    return (
+        f"the step ends in `{function}`, which waits for an object of another rank: nothing after "
+        "it is seen, sums are not judged"
+    )
 
 
 def problems_text(problems: Iterable[Problem]) -> list[FoldedLine]:

@@ -5,30 +5,37 @@ found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tspec.infer.layouts.fit import placement
-from tspec.infer.layouts.shards import Found, ShardIndices, Unknown
+from tspec.infer.layouts.shards import Found, Remark, ShardIndices, Unknown
 from tspec.layout.notation import shape_notation
 from tspec.layout.ranks import coordinates
 from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, Shape, Sum, Term
 from tspec.source import Source
 from tspec.syntax.format import format_text
 
+SEVERAL_STAGES = (
+    "on stage {first}, and under the same name on stage {others}: a copy, whose own name `tied` is to "
+    "say, or another tensor if each stage counts its modules from 0 (give them the names that the "
+    "whole model has)"
+)
 _LAYER = re.compile(r"(.*?\.\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutDraft:
-    """The text of a layout, the number of its places, and the tensors that it leaves out."""
+    """The text of a layout, the number of its places and of their tensors, what it leaves out, and
+    what it assumes.
+    """
 
     text: str
     places: int
     tensors: int
-    unknown: tuple[Unknown, ...]
-    notes: tuple[str, ...]
+    unknown: tuple[Remark, ...]
+    notes: tuple[Remark, ...]
 
 
 def draft(found: Found, name: str, module: str) -> LayoutDraft:
@@ -48,20 +55,13 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
     parts = (size for place in places for size in _parts(place))
     known = (*(size for each in pieces for size in each.full), *parts)
     sizes = {size: f"size_{size}" for size in known if size > 1}
-    notes = [f"`{each.name}`: {each.note}" for each in pieces if each.note]
-    notes += [
-        f"`{each.name}`: on stage {first} and tied to a tensor of stage {others[0]}, "
-        "whose name `tied` is to say"
-        for each in pieces
-        for first, *others in [_stages_of(each, found)]
-        if others and not each.copies
-    ]
-    unknown = list(_unknown(unknown))
+    notes = remarks(_assumed(pieces, found))
+    left_out = remarks((each.name, each.why) for each in unknown)
     text = "\n".join(
         [
             "edition 2026",
             "",
-            *_documentation(unknown, notes),
+            *_documentation(left_out, notes),
             f"module {module}",
             "",
             *_mesh(name, found.axes, found.expert_axes),
@@ -73,7 +73,7 @@ def draft(found: Found, name: str, module: str) -> LayoutDraft:
         ]
     )
     text = format_text(Source(f"{module}.tspec", text)) if places else text
-    return LayoutDraft(text, len(places), len(placed), tuple(unknown), tuple(notes))
+    return LayoutDraft(text, len(places), len(placed), left_out, notes)
 
 
 def _parts(place: Placement) -> Iterator[int]:
@@ -86,23 +86,42 @@ def _parts(place: Placement) -> Iterator[int]:
     )
 
 
-def _documentation(unknown: Sequence[Unknown], notes: Sequence[str]) -> Iterator[str]:
+def _assumed(pieces: Sequence[ShardIndices], found: Found) -> Iterator[tuple[str, str]]:
+    """Names of tensors, and what the draft takes for granted of them."""
+    for each in pieces:
+        if each.note:
+            yield each.name, each.note
+        first, *others = _stages_of(each, found)
+        if others and not each.copies:
+            of = ", ".join(map(str, others))
+            yield each.name, SEVERAL_STAGES.format(first=first, others=of)
+
+
+def _documentation(unknown: Sequence[Remark], notes: Sequence[Remark]) -> Iterator[str]:
     yield "/// A draft: read it, rename the sizes, and say how inputs and outputs are cut."
     if notes:
         yield "///"
-        yield from (f"/// Assumed: {note}." for note in notes)
+        yield from (f"/// Assumed: {each.text()}." for each in notes)
     if unknown:
         yield "///"
-        yield from (f"/// Not found: `{each.name}`: {each.why}." for each in unknown)
+        yield from (f"/// Not found: {each.text()}." for each in unknown)
 
 
-def _unknown(unknown: Sequence[Unknown]) -> Iterator[Unknown]:
-    """Tensors of several layers or experts that are left out for one reason, as one."""
-    groups: dict[tuple[str, str], list[Unknown]] = {}
-    for each in unknown:
-        groups.setdefault((_starred(each.name), each.why), []).append(each)
-    for (pattern, why), alike in groups.items():
-        yield Unknown(pattern, why, len(alike)) if len(alike) > 1 else alike[0]
+def remarks(said: Iterable[tuple[str, str]]) -> tuple[Remark, ...]:
+    """What is said of tensors, once for all of which it is said. Those of several layers or experts
+    have one name.
+    """
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name, what in said:
+        groups.setdefault(what, {}).setdefault(_starred(name), []).append(name)
+    return tuple(
+        Remark(
+            tuple(alike[0] if len(alike) == 1 else pattern for pattern, alike in names.items()),
+            what,
+            sum(map(len, names.values())),
+        )
+        for what, names in groups.items()
+    )
 
 
 def _mesh(name: str, axes: Axes, expert_axes: Axes) -> Iterator[str]:

@@ -44,13 +44,11 @@ def found(ranks: Sequence[RankFacts], alone: RankFacts | None = None) -> Found:
     whole = {} if alone is None else {each.name: each.full for each in alone.parameters}
     tensors = [_tensor(name, each, len(ranks), axes, whole) for name, each in held.items()]
     tensors += [_of_experts(name, each, axes) for name, each in of_experts.items()]
-    missing = (name for name in whole if name not in held)
-    tensors += (
-        Unknown(
-            name, f"one rank has it, and rank {first.rank} of {first.world} has none of that name"
-        )
-        for name in missing
+    who = (
+        f"rank {first.rank} of {first.world}" if len(ranks) == 1 else f"none of {first.world} ranks"
     )
+    why = f"one rank has it, and {who} has {'none' if len(ranks) == 1 else 'one'} of that name"
+    tensors += (Unknown(name, why) for name in whole if name not in held)
     return Found(axes, tuple(tensors), first.expert_axes if of_experts else ())
 
 
@@ -75,7 +73,8 @@ def _tensor(
         shapes = f"{list(first.full)}, and {list(alone[name])} on one rank"
         why = f"it is a plain tensor of {shapes}: shapes do not tell how it is cut, data do (`--full`)"
         return Unknown(name, why)
-    return ShardIndices(name, first.full, dict.fromkeys(ranks, whole), (), note)
+    held_by = dict.fromkeys(ranks, whole)
+    return ShardIndices(name, first.full, held_by, (), note, chunk=first.chunk)
 
 
 def _of_placements(
@@ -88,7 +87,7 @@ def _of_placements(
         return Unknown(facts.name, f"its mesh axis `{strange[0]}` is none of the largest mesh")
     partial = tuple(each.axis for each in facts.placements if each.how == "partial")
     held = {rank: indices_of_placements(facts, sizes, coordinates(axes, rank)) for rank in ranks}
-    return ShardIndices(facts.name, facts.full, held, partial)
+    return ShardIndices(facts.name, facts.full, held, partial, chunk=facts.chunk)
 
 
 def _of_blocks(name: str, held: dict[int, TensorFacts], axes: Axes) -> ShardIndices | Unknown:

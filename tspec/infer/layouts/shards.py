@@ -33,13 +33,28 @@ class ShardIndices:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A tensor whose cut was not found. `tensors` counts those of several layers or experts; `*` in
-    their name stands for numbers.
-    """
+    """A tensor whose cut was not found."""
 
     name: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing to know about several tensors. `*` in a name stands for the numbers of layers or
+    experts, `tensors` counts them all.
+    """
+
+    names: tuple[str, ...]
+    said: str
     tensors: int = 1
+
+    def text(self, most: int | None = None) -> str:
+        """Names and what is said; with `most`, no more names than that."""
+        shown = self.names if most is None or len(self.names) <= most else self.names[:most]
+        names = ", ".join(f"`{each}`" for each in shown)
+        rest = len(self.names) - len(shown)
+        return f"{names}{f' and {rest} more' if rest else ''}: {self.said}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
-"""The names of a rank's stages under torch's interleaved schedules: each is a model of its own, and a part of one."""
+"""The stages of `torch.distributed.pipelining` that this process holds, and the names of their modules.
+
+Under interleaved schedules a rank has several stages: each is a model of its own, and a part of one.
+"""
 
 from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 
@@ -27,20 +31,20 @@ class PipelineStageAdapter:
 
     def naming(self, module: nn.Module, say: Callable[[str], None]) -> Naming | None:
         """The names within a stage, if this process has several."""
-        stages = dict(_stages())
-        if len(stages) < 2 or module not in stages:
+        stages = {unwrapped(each.submod): each for each in stages_of_process()}
+        stage = stages.get(module)
+        if len(stages) < 2 or stage is None:
             return None
         title = type(module).__name__
-        if stages[module] is not None:
-            title = f"{title}.stages.{stages[module]}"
+        if not stage.is_last:
+            title = f"{title}.stages.{stage.stage_index}"
         return lambda path: path or title
 
 
-def _stages() -> Iterator[tuple[nn.Module, int | None]]:
-    """The models of this process that are stages, each with its number, None of the last stage."""
+def stages_of_process() -> tuple[Any, ...]:
+    """The stages of this process, in the order in which data pass them."""
     loaded = sys.modules.get(_MODULE)
     if loaded is None:
-        return
-    for each in gc.get_objects():
-        if isinstance(each, loaded._PipelineStageBase):
-            yield unwrapped(each.submod), None if each.is_last else each.stage_index
+        return ()
+    found = [each for each in gc.get_objects() if isinstance(each, loaded._PipelineStageBase)]
+    return tuple(sorted(found, key=lambda each: int(each.stage_index)))
