@@ -114,6 +114,23 @@ StallTimeoutOption = Annotated[
 ]
 
 
+class Dropout(StrEnum):
+    """What becomes of dropout in both sides of an equivalence."""
+
+    OFF = "off"
+    SCRIPT = "script"
+
+
+DropoutOption = Annotated[
+    Dropout | None,
+    typer.Option(
+        "--dropout",
+        help="Dropout of both sides of an equivalence: switched off, or as the script draws it.",
+        show_default="off",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class EquivalenceOptions:
     """Options of a run of both sides of an equivalence."""
@@ -123,6 +140,7 @@ class EquivalenceOptions:
     print_commands: PrintCommandsOption = False
     drill: DrillOption = False
     stall_timeout: StallTimeoutOption = None
+    dropout: DropoutOption = None
 
     def refuse_alone(self) -> None:
         """Raises BadParameter if an option of equivalences is given without --equivalence."""
@@ -131,6 +149,7 @@ class EquivalenceOptions:
             (self.print_commands, "--print-commands"),
             (self.drill, "--drill"),
             (self.stall_timeout, "--stall-timeout"),
+            (self.dropout, "--dropout"),
         ):
             if asked:
                 says = "it is about an equivalence: add --equivalence NAME"
@@ -174,7 +193,7 @@ def check(
     stalled = asked.stall_timeout or STALLED
     start = partial(launch, stalled=stalled)
     try:
-        trials = trials_of(declaration, command)
+        trials = trials_of(declaration, command, drops=asked.dropout is Dropout.SCRIPT)
         with _folder(keep, only in (None, Part.REFERENCE)) as folder, _ends_on_signals():
             found = places(trials, folder)
             if only in (Part.REFERENCE, Part.CANDIDATE):

@@ -90,6 +90,7 @@ def compare(
         trial.tolerance,
         recording.sketched,
     )
+    sides = (recording, *candidate)
     data = data_axes(trial, recording)
     judged = [tensors.judged(name, comparer, data) for name in names.compared]
     comparisons, misfits = _with_later_reductions(recording.tensors, judged, comparer)
@@ -111,6 +112,8 @@ def compare(
         summands=frozenset(each.name for each in judged if each.may_be_summands),
         missing_passes=missing_passes(trial, recording, candidate, faults),
         norms=norms,
+        undropped=tuple(sorted({name for each in sides for name in each.undropped})),
+        drawing=tuple(sorted({name for each in sides for name in each.drawing})),
     )
 
 

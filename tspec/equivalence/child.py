@@ -154,11 +154,13 @@ def run(folder: Path, given: Path) -> int:
     random.seed(orders.seed or 0)
     torch.manual_seed(orders.seed or 0)
     adapters = (*ADAPTERS, PipelineStageAdapter())
-    job = LiveJob(WATCH, [Observer(orders, folder, rank)], Sources(Path.cwd()), adapters)
+    observer = Observer(orders, folder, rank)
+    job = LiveJob(WATCH, [observer], Sources(Path.cwd()), adapters)
     ending = ProcessEnd(job, lambda: None)
     ending.arm()
     try:
-        with showing_its_stack(folder, rank), _watching(folder, given, rank):
+        stack, peers = showing_its_stack(folder, rank), _watching(folder, given, rank)
+        with stack, peers, observer.watching_dropout():
             return run_script(command, job)
     finally:
         ending.disarm()

@@ -26,7 +26,9 @@ class Outcome:
     losses and of gradients of activations. `summands` are gradients of activations that differ from
     rank to rank, where the layout does not say whether ranks hold all of them or summands.
     `missing_passes` are backward passes that ranks of the candidate did not make. `norms` are norms
-    of gradients that were compared with the candidate's own gradients.
+    of gradients that were compared with the candidate's own gradients. `undropped` are modules in
+    which dropout was switched off on a side, and `drawing` those whose forward passes drew random
+    numbers.
     """
 
     comparisons: tuple[TensorComparison, ...]
@@ -41,6 +43,8 @@ class Outcome:
     summands: frozenset[TensorName] = frozenset()
     missing_passes: tuple[MissingPass, ...] = ()
     norms: tuple[NormComparison, ...] = ()
+    undropped: tuple[str, ...] = ()
+    drawing: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:

@@ -182,7 +182,9 @@ class Recording:
     backward pass or a schedule, computed `gradient_norms`, or updated `params`. `generated` are
     inputs that were generated, with their shapes. `skipped` are updates that the rank skipped.
     `ungathered` are parameters whose last update had not reached the rank in full. `inexact` are
-    tensors that should equal others of the rank and do not.
+    tensors that should equal others of the rank and do not. `undropped` are modules in which dropout
+    was switched off, and `drawing` those whose forward pass drew random numbers all the same; the
+    name is empty of the script's own code.
     """
 
     tensors: Mapping[TensorName, Tensor]
@@ -196,6 +198,8 @@ class Recording:
     skipped: frozenset[SkippedUpdate] = frozenset()
     ungathered: frozenset[TensorName] = frozenset()
     inexact: frozenset[InexactTensor] = frozenset()
+    undropped: frozenset[str] = frozenset()
+    drawing: frozenset[str] = frozenset()
 
     def shape(self, name: TensorName) -> tuple[int, ...]:
         """The shape of a tensor, whatever was recorded of it."""
@@ -228,6 +232,8 @@ def write(folder: Path, rank: int, recording: Recording) -> None:
     said["inexact"] = sorted(
         (astuple(each.name), each.check, each.says) for each in recording.inexact
     )
+    said["undropped"] = sorted(recording.undropped)
+    said["drawing"] = sorted(recording.drawing)
     said["modules"] = {name: asdict(each) for name, each in recording.modules.items()}
     said["sketched"] = [
         [astuple(name), *astuple(each)] for name, each in recording.sketched.items()
@@ -273,6 +279,8 @@ def read(folder: Path, rank: int) -> Recording:
         inexact=frozenset(
             InexactTensor(TensorName(*name), check, says) for name, check, says in said["inexact"]
         ),
+        undropped=frozenset(said["undropped"]),
+        drawing=frozenset(said["drawing"]),
     )
 
 

@@ -50,6 +50,7 @@ def reference_runs(trial: Trial) -> tuple[SideRun, ...]:
             further=trial.further,
             inputs=trial.inputs,
             padded=padded_places(trial.reference_layout, trial.reference_sizes, LAYOUT_KINDS),
+            drops=trial.drops,
         )
         name = f"sample-{number}" if number else "reference"
         given = Given(trial.reference, orders, inputs=first_stage(trial))
@@ -102,6 +103,7 @@ def candidate_run(
         sketching=trial.sketching,
         further=trial.further,
         inputs=trial.inputs,
+        drops=trial.drops,
     )
     ranks = names_of_ranks(trial, reference)
     is_placed = trial.sketched or rewrites is not None

@@ -43,7 +43,7 @@ class Trial:
     differ. `seed` is None where weights are not generated. `origin` is a folder with recordings of
     the reference, whose weights the candidate begins with. `perturb` is None where the noise is the
     machine epsilon of each tensor's dtype. `inputs` are generated inputs. `sketched` has runs record sketches, except for the
-    tensors in `full`.
+    tensors in `full`. With `drops` the script's own dropout is left on.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Trial:
     inputs: Mapping[str, InputRange] = field(default_factory=dict)
     sketched: bool = False
     full: frozenset[TensorName] = frozenset()
+    drops: bool = False
 
     @property
     def gives_weights(self) -> bool:
@@ -105,15 +106,18 @@ class Trial:
         return self.layout.mesh.world
 
 
-def trials_of(declaration: EquivalenceDeclaration, command: Sequence[str]) -> tuple[Trial, ...]:
+def trials_of(
+    declaration: EquivalenceDeclaration, command: Sequence[str], drops: bool = False
+) -> tuple[Trial, ...]:
     """The trials for `script.py ARGS`, one for each configuration. Raises NotExecuted.
 
-    `{NAME}` in an argument stands for the side's value of a setting.
+    `{NAME}` in an argument stands for the side's value of a setting. With `drops` the script's own
+    dropout is left on.
     """
     for each in refusals(declaration):
         raise NotExecuted(each.message)
     found = configurations_of(declaration)
-    trials = tuple(_trial(declaration, each, command) for each in found)
+    trials = tuple(replace(_trial(declaration, each, command), drops=drops) for each in found)
     references = {each.reference for each in trials}
     if trials[0].origin is not None and len(references) > 1:
         raise NotExecuted(f"one reference is recorded, and {len(references)} are asked for")

@@ -62,6 +62,8 @@ def joined(trial: Trial, stages: Sequence[Recording]) -> Recording:
         generated=generated,
         skipped=skipped,
         inexact=inexact,
+        undropped=frozenset(name for each in stages for name in each.undropped),
+        drawing=frozenset(name for each in stages for name in each.drawing),
     )
 
 

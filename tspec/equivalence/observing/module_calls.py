@@ -31,6 +31,18 @@ class _Running:
     given: list[tuple[Tensor, tuple[str, str] | None]]
 
 
+@dataclass(slots=True)
+class _Draws:
+    """A module call in progress: its number, the module, and the states of the default generators
+    when it began. `noted` is true once a module that it called drew random numbers.
+    """
+
+    call: int
+    name: str
+    states: tuple[Tensor, ...]
+    noted: bool = False
+
+
 class ModuleCalls:
     """Records and rewrites inputs, outputs and their gradients; notes each module's caller and
     arguments.
@@ -49,6 +61,16 @@ class ModuleCalls:
         self._seen: Any = WeakIdKeyDictionary()
         """Tensor -> True once it was given to a module, or came out of one: its gradient is recorded once."""
         self.modules: dict[str, ModuleCall] = {}
+        self._draws: list[_Draws] = []
+        """The module calls in progress, outermost first."""
+        self.drawing: set[str] = set()
+        """Modules whose own code drew random numbers in a forward pass."""
+        self.undropped: set[str] = set()
+        """Modules in whose own code dropout was switched off."""
+
+    def dropped(self) -> None:
+        """Dropout was switched off in a call of the innermost module that is running."""
+        self.undropped.add(self._draws[-1].name if self._draws else "")
 
     def begins(self, call: WatchedCall) -> None:
         """A module is called."""
@@ -67,6 +89,7 @@ class ModuleCalls:
             self.modules[name.name] = replace(known, again=again)
         before = [(tensor, self._held.get(tensor)) for tensor in given.values()]
         self._running[call.id] = _Running(name, before)
+        self._draws.append(_Draws(call.id, name.name, _random_states()))
         self._hands(replace(name, kind="inputs"), given)
 
     def ends(self, call: WatchedCall) -> None:
@@ -75,6 +98,7 @@ class ModuleCalls:
         if running is None:
             return
         name = running.name
+        self._note_draws(call)
         for tensor, known in running.given:
             if known is None:
                 self._held.pop(tensor, None)
@@ -86,6 +110,19 @@ class ModuleCalls:
         self._returns(name, output, tensors_of(call.fields.get("made")))
         self._made(name, output)
         self._follow_back("output_grads", name, output)
+
+    def _note_draws(self, call: WatchedCall) -> None:
+        """Note a module that drew random numbers itself, or called a function that did."""
+        while self._draws and self._draws[-1].call != call.id:
+            self._draws.pop()  # a call that ended by an exception
+        if not self._draws:
+            return
+        ended = self._draws.pop()
+        if not _are_equal(ended.states, _random_states()):
+            if not ended.noted:
+                self.drawing.add(ended.name)
+            if self._draws:
+                self._draws[-1].noted = True
 
     def _is_followed(self, call: WatchedCall) -> bool:
         """True for a training pass of a module with a name.
@@ -212,6 +249,18 @@ def module_around(call: WatchedCall) -> Ref | None:
 def tensors_of(field: Any) -> list[Any]:
     """The elements of a field of several tensors, or of several names; empty if it is missing."""
     return list(field) if isinstance(field, tuple) else []
+
+
+def _random_states() -> tuple[Tensor, ...]:
+    """The states of torch's default generators."""
+    found = [torch.get_rng_state()]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        found.append(torch.cuda.get_rng_state())
+    return tuple(found)
+
+
+def _are_equal(states: tuple[Tensor, ...], others: tuple[Tensor, ...]) -> bool:
+    return all(map(torch.equal, states, others))
 
 
 def _module(call: WatchedCall) -> Ref | None:

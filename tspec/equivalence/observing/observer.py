@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from torch import Tensor
 
+from tspec.equivalence.observing.dropout import without_dropout
 from tspec.equivalence.observing.exact_checks import ModelCopies, Recomputations
 from tspec.equivalence.observing.generated_inputs import GeneratedInputs
 from tspec.equivalence.observing.initial_weights import InitialWeights
@@ -46,6 +49,15 @@ class Observer:
         pass.
         """
         self._over = False
+
+    @contextmanager
+    def watching_dropout(self) -> Iterator[None]:
+        """Within the block dropout is off, unless the orders leave it on."""
+        if self._orders.drops:
+            yield
+            return
+        with without_dropout(self._calls.dropped):
+            yield
 
     def begin(self, call: WatchedCall, source: StateSource) -> None:
         """A module, a backward pass or an update begins."""
@@ -166,6 +178,8 @@ class Observer:
             skipped=frozenset(self._optimizers.skipped),
             ungathered=self._parameters.ungathered,
             inexact=self._copies.differing | self._recomputations.differing,
+            undropped=frozenset(self._calls.undropped),
+            drawing=frozenset(self._calls.drawing),
         )
         write(self._folder, source.rank, recording)
         self._progress.reached("its end")

@@ -46,7 +46,8 @@ class Orders:
     module. `inputs` are inputs that are generated; `input_cuts` has this rank's shard of each of
     them, by the call; None on the reference. `places` has the reference's name of this rank's
     tensors that are sketched or replaced, and which of its elements they are; None on the
-    reference, which has all of each. `padded` are the real sizes of tensors that the reference pads.
+    reference, which has all of each. `padded` are the real sizes of tensors that the reference pads. With `drops` the script's
+    own dropout is left on.
     """
 
     steps: int
@@ -61,3 +62,4 @@ class Orders:
     input_cuts: Mapping[TensorName, Cut] | None = None
     places: Mapping[TensorName, tuple[str, Cut]] | None = None
     padded: tuple[RealSizes, ...] = ()
+    drops: bool = False

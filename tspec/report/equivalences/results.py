@@ -15,7 +15,13 @@ from tspec.equivalence.shards import placement
 from tspec.equivalence.sides import Trial
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.figures import figures
-from tspec.report.equivalences.wording import compared, not_compared, part, sentence
+from tspec.report.equivalences.wording import (
+    compared,
+    not_compared,
+    part,
+    randomness,
+    sentence,
+)
 from tspec.report.results import Case, Region, Result, Results, fingerprint, portable, region
 from tspec.resolve.program.trials import EquivalenceDeclaration
 from tspec.values import Location
@@ -139,7 +145,7 @@ def _summary(outcome: Outcome) -> str:
         line = _line(outcome.blame)
         at = f" at {line.file}:{line.line}" if line else ""
         said += f", made by {part(outcome.blame)}{at}"
-    return "; ".join((said, *not_compared(outcome)))
+    return "; ".join((said, *not_compared(outcome), *randomness(outcome)))
 
 
 def _places(blame: Blame) -> dict[str, object]:

@@ -14,8 +14,15 @@ from tspec.equivalence.sides import setting_text, settings_text
 from tspec.equivalence.sketch import CERTAINTY
 from tspec.equivalence.verdicts import Verdict
 from tspec.folding import FoldedLine
-from tspec.layout.text import names_text
-from tspec.report.equivalences.wording import compared, counted, not_compared, part, sentence
+from tspec.report.equivalences.wording import (
+    compared,
+    counted,
+    not_compared,
+    of_layers,
+    part,
+    randomness,
+    sentence,
+)
 from tspec.resolve.program.trials import EquivalenceDeclaration
 
 SHOWN = 12
@@ -85,6 +92,7 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
     yield FoldedLine(f"{name}: {compared(outcome)}")
     yield from _estimated(outcome)
     yield from _divided(outcome.scale.microbatches)
+    yield from (FoldedLine(each, later=2) for each in randomness(outcome))
     for skipped in outcome.faults:
         if skipped.fault.kind == "skipped":
             yield FoldedLine("")
@@ -117,7 +125,7 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
             yield FoldedLine(f"{numbers}  {off.name}{mark}", later=len(head))
         yield from _more(len(wrong))
     if outcome.unplaced:
-        names = _of_layers([f"{each.kind} {each.name}" for each in outcome.unplaced])
+        names = of_layers([f"{each.kind} {each.name}" for each in outcome.unplaced])
         yield FoldedLine("")
         yield FoldedLine("not compared, since the layout has no place for them:")
         yield from (FoldedLine(each, 2, 4) for each in names[:SHOWN])
@@ -128,15 +136,6 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
         yield FoldedLine("")
     yield from (FoldedLine(each, later=2) for each in said[:SHOWN])
     yield from _more(len(said))
-
-
-def _of_layers(names: Sequence[str]) -> list[str]:
-    """Names, of which those of numbered layers are one: `blocks.0..2.norm`."""
-    alike: dict[str, dict[str, None]] = {}
-    for each in names:
-        pattern = ".".join("*" if part.isdecimal() else part for part in each.split("."))
-        alike.setdefault(pattern, {})[each] = None
-    return [names_text(tuple(found)) for found in alike.values()]
 
 
 def _faults(faults: Sequence[Fault], head: str) -> Iterator[FoldedLine]:
@@ -213,7 +212,7 @@ def _localized(found: Localization) -> Iterator[FoldedLine]:
     if found.unjudged:
         yield FoldedLine("")
         yield FoldedLine("not judged alone, since the layout has no place for their inputs:")
-        names = _of_layers(found.unjudged)
+        names = of_layers(found.unjudged)
         yield from (FoldedLine(each, 2, 4) for each in names[:SHOWN])
         yield from _more(len(names))
 

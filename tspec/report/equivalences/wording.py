@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tspec.equivalence.blame import Blame
 from tspec.equivalence.compare import TensorComparison
 from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.skipped_updates import text
+from tspec.layout.text import names_text
+
+MOST_MODULES = 3
+"""The greatest number of names of modules in a line."""
 
 
 def compared(outcome: Outcome) -> str:
@@ -26,6 +30,35 @@ def not_compared(outcome: Outcome) -> Iterator[str]:
         yield f"{text(update)}: overflowed on both sides: {gradients} not compared"
     for step, number in Counter(each.step for each in outcome.ungathered).items():
         yield f"step {step}: {counted(number, 'parameter')} gathered after the last step, not compared"
+
+
+def randomness(outcome: Outcome) -> Iterator[str]:
+    """A line on dropout that was switched off, and, if something differs, one on random numbers that
+    were drawn all the same.
+    """
+    if outcome.undropped:
+        yield f"dropout is off on both sides, in {_modules(outcome.undropped)}"
+    if outcome.drawing and outcome.earliest is not None:
+        yield (
+            f"random numbers were drawn in forward passes of {_modules(outcome.drawing)}: if ranks draw others than "
+            "one device does, tensors differ though the code is right"
+        )
+
+
+def _modules(names: Sequence[str]) -> str:
+    """Modules, at most three groups of layers that have the same name."""
+    found = of_layers([each or "the script's own code" for each in names])
+    rest = len(found) - MOST_MODULES
+    return ", ".join(found[:MOST_MODULES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def of_layers(names: Sequence[str]) -> list[str]:
+    """Names, of which those of numbered layers are one: `blocks.0..2.norm`."""
+    alike: dict[str, dict[str, None]] = {}
+    for each in names:
+        pattern = ".".join("*" if part.isdecimal() else part for part in each.split("."))
+        alike.setdefault(pattern, {})[each] = None
+    return [names_text(tuple(found)) for found in alike.values()]
 
 
 def sentence(each: TensorComparison) -> str:
