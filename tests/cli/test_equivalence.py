@@ -67,6 +67,7 @@ def run(folder: Path, *arguments: str, script: str = "") -> Result:
         (("--equivalence", "agrees", "--drill"), "`agrees` keeps all tensors: it is for"),
         (("--drill",), "it is about an equivalence: add --equivalence"),
         (("--stall-timeout", "9"), "it is about an equivalence: add --equivalence"),
+        (("--dropout", "off"), "it is about an equivalence: add --equivalence"),
     ],
 )
 def test_what_cannot_be_run_says_why(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
