@@ -298,6 +298,13 @@ CASES: tuple[Case, ...] = (
         "all parameters",
     ),
     Case("part_sent_to_all_ranks", "cp=2", "inputs embedding", "GPTModel"),
+    Case(
+        "peers_counted_by_own_tokens",
+        f"dp=2,ep=2,noaux,{MOE}",
+        "outputs decoder.layers.0.mlp",
+        EACH_MLP,
+        bfloat16_first="outputs decoder.layers.1.self_attention.core_attention",
+    ),
     Case("positions_by_rank", "tp=2", "inputs embedding.position_embeddings", "GPTModel"),
     Case("positions_of_own_part", "cp=2", "inputs embedding.position_embeddings", "GPTModel"),
     Case(
