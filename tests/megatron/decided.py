@@ -17,9 +17,11 @@ from tests.sweeps import rules_of, undecided
 PACKS = ("megatron", "communication")
 DECIDING = (
     "tp=2,sp,recompute,dropout",
-    "dp=2,fp16",
+    "dp=2,zero,fp16",
+    "dp=2,frozen",
     "pp=2,virtual=2",
     f"tp=2,{LLAMA},untied",
+    f"cp=2,{LLAMA},untied",
     f"dp=4,{MOE}",
     "tp=2,sp,experts=4,etp=2,bias",
 )

@@ -151,10 +151,20 @@ def chunks_of(config: TransformerConfig, layout: Layout) -> list[Any]:
         )
         for place, chunk in enumerate(bare)
     ]
+    if layout.frozen:
+        for chunk in wrapped:
+            freeze(chunk)
     if layout.overlap:
         config.no_sync_func = [chunk.no_sync for chunk in wrapped]
         config.no_sync_func = config.no_sync_func[0] if len(wrapped) == 1 else config.no_sync_func
     return wrapped
+
+
+def freeze(chunk: Any) -> None:
+    """Its word embeddings ask for no gradient. Main gradients that they have already are zero."""
+    for name, parameter in chunk.named_parameters():
+        if name.endswith("word_embeddings.weight"):
+            parameter.requires_grad_(False)
 
 
 def optimizer_of(config: TransformerConfig, chunks: list[Any], layout: Layout) -> tuple[Any, Any]:

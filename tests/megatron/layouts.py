@@ -80,6 +80,8 @@ class Layout:
     """Experts take at most their even share of tokens; others are dropped."""
     noaux: bool = False
     """Experts without an auxiliary loss. That loss is one of a rank's micro-batch, so that it changes with the data-parallel size."""
+    frozen: bool = False
+    """The word embeddings ask for no gradient from when the model is wrapped, before the optimizer is built."""
     tokens: bool = False
     """The loss is a mean over tokens, not over micro-batches."""
 

@@ -74,6 +74,7 @@ CLEAN = (
     "dp=2,zero,overlap,gather",
     "dp=2,zero,overlap,gather,bf16",
     "dp=2,zero,overlap,gather,fp16",
+    "dp=2,frozen",
     "dp=4",
     "dp=4,zero,bf16",
     # Context parallelism

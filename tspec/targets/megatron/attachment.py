@@ -5,7 +5,7 @@ try:
     for i in range(1, steps + 1):
         hooks.step_begin(i)
         ...                      # forward and backward passes
-        hooks.gradients_ready(i)
+        hooks.gradients_ready(i) # only in a loop that never calls finalize_model_grads
         ...                      # the update
         hooks.stepped(i)
 finally:
