@@ -109,9 +109,26 @@ def show(value: object) -> str:
     shown = _show(value)
     if len(shown) <= LONGEST:
         return shown
-    if isinstance(value, frozenset):
-        return _first_of(sorted(map(_show, value)))
+    match value:
+        case tuple():
+            return shorter([_show(each) for each in value], "[]")
+        case frozenset():
+            return shorter(sorted(map(_show, value)), "{}")
+        case Mapping():
+            return shorter([f"{key}: {_show(value[key])}" for key in value], "{}")
     return shown[: LONGEST - 1] + "…"
+
+
+def shorter(items: Sequence[str], brackets: str) -> str:
+    """As many complete items as fit into `LONGEST` characters: `{embed.weight, head.bias and 26 more}`."""
+    ends = accumulate(len(item) + 2 for item in items)
+    fitting = sum(end + len(f" and {len(items)} more") <= LONGEST for end in ends)
+    if fitting == len(items):
+        return f"{brackets[0]}{', '.join(items)}{brackets[1]}"
+    if not fitting:
+        return f"{brackets[0]}{len(items)} items{brackets[1]}"
+    more = len(items) - fitting
+    return f"{brackets[0]}{', '.join(items[:fitting])} and {more} more{brackets[1]}"
 
 
 def shard_in_words(whole_shape: Sequence[int], cuts: Sequence[str]) -> str:
@@ -136,15 +153,6 @@ def about_shards(shards: Mapping[str, str]) -> str:
     none is.
     """
     return "".join(f"; {name} is {words}" for name, words in shards.items())
-
-
-def _first_of(names: Sequence[str]) -> str:
-    """As many complete names as fit: `{embed.weight, head.bias and 26 more}`."""
-    ends = accumulate(len(name) + 2 for name in names)
-    fitting = sum(end + len(f" and {len(names)} more") <= LONGEST for end in ends)
-    if not fitting:
-        return f"{{{len(names)} names}}"
-    return f"{{{', '.join(names[:fitting])} and {len(names) - fitting} more}}"
 
 
 def _show(value: object) -> str:

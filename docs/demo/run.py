@@ -211,7 +211,7 @@ def catch_bugs(terminal: Terminal, job: Job) -> tuple[list[Caught], bool]:
     commands = [run_with_rules(job, b.name, (*b.options, "--bug", b.name)) for b in job.bugs]
     started = [terminal.start(command) for command in (clean, *commands)]
 
-    say("A sound run with another seed: nothing to say.")
+    say("A sound run with another seed. No rule is violated.")
     ended = terminal.print(clean, started[0], 12)
     silent = ended.returncode == 0 and not list(read_findings(job, report_file(job, "clean")))
 
@@ -257,13 +257,11 @@ def wording(caught: Caught) -> str:
 def summary(job: Job, caught: list[Caught], silent: bool) -> bool:
     """The table at the end; whether all is as it should be."""
     print(f"\n{job.title}\n")
-    print(f"  {'bug':<16} {'step':>4}  {'drafts':>6}  {'shipped':>7}  the first rule, and where")
+    print(f"  {'bug':<16} {'step':>4}  {'drafts':>6}  {'shipped':>7}  the first rule")
     for found in caught:
         if found.findings:
             step = min(finding.step for finding in found.findings)
-            first = found.findings[0]
-            place = f" ({first.subject})" if first.subject else ""
-            rule = f"{first.rule.rsplit('.', 1)[-1]}{place}"
+            rule = found.findings[0].rule.rsplit(".", 1)[-1]
         else:
             step, rule = 0, "MISSED"
         drafts, shipped = len(found.by(DRAFT)), len(found.by(SHIPPED))
@@ -272,8 +270,8 @@ def summary(job: Job, caught: list[Caught], silent: bool) -> bool:
     by_drafts = sum(bool(found.by(DRAFT)) for found in caught)
     missed = [found.bug.name for found in caught if not found.findings]
     print(
-        f"\n  {len(caught) - len(missed)} of {len(caught)} bugs caught; {by_drafts} by drafts alone;"
-        f" the sound run {'passed in silence' if silent else 'WAS ACCUSED'}."
+        f"\n  {len(caught) - len(missed)} of {len(caught)} bugs caught; the drafts catch {by_drafts};"
+        f" {'no finding in the sound run' if silent else 'FINDINGS IN THE SOUND RUN'}."
     )
     return silent and not missed and by_drafts >= job.drafts_must_catch
 

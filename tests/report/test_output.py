@@ -8,12 +8,14 @@ from rich.console import Console
 
 from tests.report import scenes
 from tests.report.scenes import BEFORE_UPDATE, decided, program, rule, verdicts
+from tests.testing import specs
 from tspec.check.verdicts import Verdicts
 from tspec.report.build import report
 from tspec.report.findings import Report
 from tspec.report.formats import written
 from tspec.report.results import from_report
 from tspec.report.terminal import BRIEF, VERBOSE, Limits, print_report
+from tspec.resolve.program.failures import failure
 from tspec.resolve.program.rules import Program, Rule
 from tspec.values import Location, show
 
@@ -111,6 +113,13 @@ def test_the_reason_stands_beside_its_rule() -> None:
     assert len(lines) > 1 and max(map(len, lines)) <= 80
 
 
+def test_a_name_that_is_wider_than_the_terminal_is_broken_before_its_reason() -> None:
+    wide = rule(f"rule_{'x' * 62}", scenes.contains("b"))
+    found = verdicts(decided(wide, [1], verdict="idle", reason="no group world"))
+    lines = printed(program(wide), found).splitlines()
+    assert lines[-2:] == [f"  {wide.name} (no group", "  world)"]
+
+
 def test_no_line_is_wider_than_the_terminal() -> None:
     long: Rule = rule(
         "a_rule_with_quite_a_long_name_that_goes_on", scenes.below(), over="parameter"
@@ -143,7 +152,43 @@ def test_a_long_set_is_cut_between_names_and_counts_the_others() -> None:
     assert show(names) == (
         "{transformer.h.10.attn.c_attn.weight, transformer.h.11.attn.c_attn.weight and 28 more}"
     )
-    assert show(frozenset({"x" * 200, "y"})) == "{2 names}"
+    assert show(frozenset({"x" * 200, "y"})) == "{2 items}"
+
+
+def test_a_long_list_is_cut_between_its_items() -> None:
+    names = tuple(f"decoder.layers.{n}.linear_qkv.weight" for n in range(10, 40))
+    assert show(names) == (
+        "[decoder.layers.10.linear_qkv.weight, decoder.layers.11.linear_qkv.weight and 28 more]"
+    )
+    assert show((0.5, 1.0)) == "[0.5, 1]"
+
+
+KNOWN = [f'"operation_{n:02}"' for n in range(40)]
+SEPARATED = ",\n      ".join(KNOWN)
+LISTED = f"""invariant operations_are_known {{
+  for c in calls(backward)
+  expect "loss <- add" in [
+      {SEPARATED},
+    ]
+  else warn
+}}
+"""
+
+
+def test_of_a_long_list_in_a_rule_the_first_items_are_shown() -> None:
+    of = specs.program(LISTED)
+    [listed] = of.rules
+    shown = f'expected "loss <- add" in [{", ".join(KNOWN[:6])} and 34 more]'
+    assert failure(listed) == shown
+    [brief, whole] = (
+        printed(of, verdicts(decided(listed, [1], subject="#0")), limits=each)
+        for each in (BRIEF, VERBOSE)
+    )
+    assert " ".join(brief.split()).count(shown) == 1
+    assert "| … 33 more lines" in brief
+    assert KNOWN[0] in brief and f"{KNOWN[-1]},\n" in brief
+    assert brief.count(" | ") == 12
+    assert "more lines" not in whole and all(f"{each},\n" in whole for each in KNOWN)
 
 
 def test_verbose_lists_what_is_counted_otherwise() -> None:

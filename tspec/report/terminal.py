@@ -31,10 +31,12 @@ class Limits:
     """Rules that found nothing."""
     others: int = 8
     """Consequences, rules that were blind, ranks."""
+    lines: int = 12
+    """Lines of a rule."""
 
 
 BRIEF = Limits()
-VERBOSE = Limits(sys.maxsize, sys.maxsize, sys.maxsize)
+VERBOSE = Limits(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize)
 
 
 def print_report(
@@ -177,7 +179,7 @@ def _print_finding(finding: Finding, rule: Rule | None, console: Console, limits
         _line(f"  --> {_from_here(finding.file)}:{finding.line}", style="cyan"), soft_wrap=True
     )
     if rule is not None:
-        for line in _excerpt(rule):
+        for line in _excerpt(rule, limits.lines):
             console.print(line, no_wrap=True, overflow="ellipsis")
     _indented(_place(finding, limits), console, style="bold")
     if finding.location is not None:
@@ -230,15 +232,25 @@ def _print_folded(
         console.print(_line(f"    and {more} more", style="dim"), soft_wrap=True)
 
 
-def _excerpt(rule: Rule) -> Iterable[Text]:
-    """The rule's lines, from its name to its `expect`."""
+def _excerpt(rule: Rule, most: int) -> Iterable[Text]:
+    """The rule's lines, from its name to its `expect`: the first and the last of a long one."""
     if rule.span == NOWHERE:
         return
     expect = rule.spans.expect
     first = rule.source.position(rule.span.start).line
     last = rule.source.position(max(expect.end - 1, 0)).line if expect else first
     gutter = len(str(last))
-    for number in range(first, max(first, last) + 1):
+    numbers = range(first, max(first, last) + 1)
+    head = (most + 1) // 2
+    left_out = (
+        range(0) if len(numbers) <= most else numbers[head : len(numbers) - (most - 1 - head)]
+    )
+    for number in numbers:
+        if number in left_out[1:]:
+            continue
+        if number in left_out:
+            yield _line(f"  {'':>{gutter}} | … {len(left_out)} more lines", style="dim")
+            continue
         text = _line(f"  {number:>{gutter}} | ", style="dim")
         expected = expect is not None and number >= rule.source.position(expect.start).line
         code = visible(rule.source.line(number).expandtabs(2))
@@ -283,9 +295,10 @@ def _indented(text: str, console: Console, style: str = "", whole: Sequence[str]
     """Print wrapped text. Parts of it that are to stay `whole` are not broken at their spaces."""
     margin = " " * (2 + len(text) - len(text.lstrip()))
     shown = visible(text.lstrip())
-    for part in map(visible, whole):
+    room = console.width - len(margin)
+    for part in (part for part in map(visible, whole) if len(part) + len(",") <= room):
         shown = shown.replace(part, part.replace(" ", _UNBROKEN))
-    for line in textwrap.wrap(shown, console.width - len(margin), break_on_hyphens=False):
+    for line in textwrap.wrap(shown, room, break_on_hyphens=False):
         said = f"{margin}{line}".replace(_UNBROKEN, " ")
         console.print(_line(said, style=style), highlight=False, soft_wrap=True)
 

@@ -18,6 +18,7 @@ NEW = (
 OTHER = (
     "Something is missing in the computation of the loss that sound runs have, or was added to it."
 )
+LESS = "An operation is missing in the computation of the loss that sound runs have."
 
 
 def propose(survey: Survey) -> tuple[Claim, ...]:
@@ -42,9 +43,11 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
         name = "losses_are_computed_in_known_ways"
         claims.append(Claim("graph", whole, expect, OTHER, read, 3, name=name))
     elif common:
+        # One instance for each operation, so that a finding names the one that is missing.
         name = "losses_keep_their_operations"
-        expect = f"{_set(common)} in c.operations"
-        claims.append(Claim("graph", whole, expect, OTHER, read, 3, name=name))
+        needed = f"o in [{', '.join(_quoted(common))}]"
+        each = RuleHead(("c in calls(backward)", needed), None, None, ())
+        claims.append(Claim("graph", each, "o in c.operations", LESS, read, 3, name=name))
     return tuple(claims)
 
 
