@@ -47,7 +47,7 @@ def test_a_folder_that_is_no_recording_is_said(
 ) -> None:
     assert run_main(monkeypatch, "trace", "show", str(tmp_path)) == 2
     said = capsys.readouterr().err
-    assert said.startswith("tspec: no trace in")
+    assert said.startswith("tspec: no recording in")
     assert "internal" not in said
 
 
@@ -126,3 +126,29 @@ def test_the_purpose_of_each_command_fits_a_line(
     _, _, commands = capsys.readouterr().out.partition("Commands:\n")
     assert "run  " in commands
     assert "..." not in commands
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lint", "checks.tspec", "--report", "report.unknown"),
+        ("trace", "show", "a_folder_with_a_long_name/that_holds_no_recording_at_all"),
+    ],
+)
+def test_on_a_terminal_errors_are_broken_between_words(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "a_folder_with_a_long_name" / "that_holds_no_recording_at_all").mkdir(parents=True)
+    in_a_log = (run_main(monkeypatch, *arguments), capsys.readouterr().err)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    on_a_terminal = (run_main(monkeypatch, *arguments), capsys.readouterr().err)
+    assert (
+        max(map(len, in_a_log[1].splitlines())) > 80 >= max(map(len, on_a_terminal[1].splitlines()))
+    )
+    assert in_a_log[0] == on_a_terminal[0] == 2
+    assert in_a_log[1].split() == on_a_terminal[1].split()

@@ -28,10 +28,10 @@ def foreign_arrow(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda folder: None, "no trace in `DIR`: it holds no `rank-*.arrow`"),
+        (lambda folder: None, "no recording in `DIR`: it holds no `rank-*.arrow`"),
         (
             lambda folder: (folder / "train.py").write_text("print()"),
-            "no trace in `DIR`: it holds no `rank-*.arrow`",
+            "no recording in `DIR`: it holds no `rank-*.arrow`",
         ),
         (foreign_arrow, "`DIR/rank-0.arrow` is an Arrow stream, but not of a tspec trace"),
         (
@@ -75,8 +75,10 @@ def test_a_file_without_a_batch(tmp_path: Path, content: bytes, end: str) -> Non
     (tmp_path / "rank-0.arrow").write_bytes(content)
     done = show(tmp_path)
     assert done.returncode == 0, done.stderr
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("rank 0")]
-    assert line.split("  ")[-1].strip() == end
+    _, row = done.stdout.split("\nrank 0  0 ")
+    row, _ = row.split("\n\n", 1)
+    assert " ".join(row.split()).endswith(f" - - {end}")
+    assert max(map(len, done.stdout.splitlines()[1:])) <= 80
 
 
 def test_a_damaged_rank_is_shown_beside_whole_ones(tmp_path: Path) -> None:
@@ -87,10 +89,10 @@ def test_a_damaged_rank_is_shown_beside_whole_ones(tmp_path: Path) -> None:
     path.write_bytes(data)
     done = show(tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    ranks = [line for line in done.stdout.splitlines() if line.startswith("rank ")]
-    assert ranks[0].endswith("  finished")
-    assert ranks[1].endswith(
-        f"  damaged from batch 3 on (byte {batch.offset:,}, step 2): its checksum does not match"
+    _, first, second = done.stdout.split("\n\n")[1].split("\nrank ")
+    assert first.endswith("  finished")
+    assert " ".join(second.split()).endswith(
+        f" damaged from batch 3 on (byte {batch.offset:,}, step 2): its checksum does not match"
     )
 
 
@@ -142,3 +144,13 @@ def test_other_commands_say_that_a_recording_is_damaged(tmp_path: Path) -> None:
         said = " ".join((done.stdout + done.stderr).split())
         assert damage in said, (arguments, said)
         assert done.returncode == code, (arguments, said)
+
+
+def test_why_says_that_a_recording_is_cut_off(tmp_path: Path) -> None:
+    path = record_loop(tmp_path / "run") / "rank-0.arrow"
+    (tmp_path / "checks.tspec").write_text(SPEC)
+    ask = ("why", "gradients_are_cleared", "--specs", "checks.tspec", "--trace", "run")
+    assert "Not read" not in warm.run(*ask, cwd=tmp_path).stdout
+    os.truncate(path, path.stat().st_size - 2000)
+    said = " ".join(warm.run(*ask, cwd=tmp_path).stdout.split())
+    assert "Not read: the recording of rank 0 does not reach the end of the run (cut off" in said

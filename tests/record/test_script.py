@@ -96,6 +96,21 @@ def test_that_no_step_was_recorded_is_said(tmp_path: Path) -> None:
     assert done.stderr.startswith("recorded 0 steps, 1 rank, ")
 
 
+def test_that_a_script_failed_at_once_is_said(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit(3)\n")
+    done = python("-m", "tspec", "record", "-o", "a", "--", "train.py", cwd=tmp_path)
+    said = "recorded nothing: the script failed before there was anything to record\n"
+    assert (done.returncode, done.stderr) == (3, said)
+
+
+def test_a_script_without_dashes_before_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('ran')\n")
+    done = python("-m", "tspec", "record", "-o", "a", "train.py", "--seed", "1", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "write `--` before the script: `-- train.py`" in done.stderr
+    assert not (tmp_path / "a").exists()
+
+
 @pytest.mark.gloo
 def test_under_a_launcher_the_first_rank_says_what_was_recorded(tmp_path: Path) -> None:
     script = "import torch.distributed as dist\ndist.init_process_group('gloo')\n" + TRAIN

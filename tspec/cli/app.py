@@ -26,7 +26,7 @@ from tspec.cli import (
     trace,
     why,
 )
-from tspec.cli.say import say
+from tspec.cli.say import for_terminal, say
 from tspec.cli.script import ScriptCommand
 
 PYDANTIC = "Value error, "
@@ -44,6 +44,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except typer.BadParameter as wrong:
             wrong.message = wrong.message.removeprefix(PYDANTIC)
+            head = f"Error: {wrong.format_message()}".removesuffix(wrong.message)
+            wrong.message = for_terminal(head + wrong.message)[len(head) :]
             raise
 
 
@@ -106,7 +108,7 @@ def main() -> None:
         if os.environ.get("TSPEC_DEBUG"):
             raise
         if _is_for_the_user(fault):
-            say(f"tspec: {_message(fault)}", err=True)
+            say(for_terminal(f"tspec: {_message(fault)}"), err=True)
             sys.exit(2)
         first = next(iter(str(fault).splitlines()), "")
         say(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tspec.cli.output import FAULT
-from tspec.cli.say import BadParameter, say, warn
+from tspec.cli.say import BadParameter, for_terminal, say, warn
 from tspec.printable import visible
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
 
     made = draft(found, name, module)
     for note in made.notes:
-        say(f"note: {visible(note.text(MOST_NAMES))}", err=True)
+        say(for_terminal(f"note: {visible(note.text(MOST_NAMES))}"), err=True)
     for each in made.unknown:
-        say(f"tspec: not found: {visible(each.text(MOST_NAMES))}", err=True)
+        say(for_terminal(f"tspec: not found: {visible(each.text(MOST_NAMES))}"), err=True)
     if not made.places:
         say("tspec: no tensor whose cut was found", err=True)
         raise typer.Exit(FAULT)

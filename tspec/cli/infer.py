@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tspec.cli.output import FAULT, refuse_no_folder
-from tspec.cli.say import BadParameter, in_lines, say
+from tspec.cli.say import BadParameter, for_terminal, in_lines, say
 from tspec.cli.script import KEY, command_of
 from tspec.printable import visible
 
@@ -117,7 +117,7 @@ def infer(  # noqa: PLR0913 (each is an option)
         say(f"tspec: {visible(str(error))}", err=True)
         raise typer.Exit(FAULT) from None
     for note in notes(found):
-        say(f"note: {visible(note)}", err=True)
+        say(for_terminal(f"note: {visible(note)}"), err=True)
     names = [str(run) for run in found.runs]
     output.write_text(emit(found.drafts, module_name(output), uses, names), encoding="utf-8")
     say(in_lines(summary(found, output, len(found.runs))))

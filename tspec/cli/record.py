@@ -118,5 +118,9 @@ def record(
     if launched().reports:
         from tspec.trace.size import size_of_recording
 
-        say(f"recorded {size_of_recording(folder).words} to {output}", err=True)
+        size = size_of_recording(folder)
+        if size.ranks:
+            say(f"recorded {size.words} to {output}", err=True)
+        else:
+            say("recorded nothing: the script failed before there was anything to record", err=True)
     raise typer.Exit(status)

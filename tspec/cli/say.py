@@ -82,6 +82,11 @@ def warn(message: str) -> None:
     say(in_lines(f"tspec: {message}"), err=True)
 
 
+def for_terminal(text: str) -> str:
+    """A text for standard error: in lines as wide as the terminal; unchanged in a log, where it can be searched."""
+    return "\n".join(map(in_lines, text.splitlines())) if sys.stderr.isatty() else text
+
+
 def in_lines(sentence: str) -> str:
     """A sentence in lines as wide as the terminal. Control characters are escaped."""
     return textwrap.fill(

@@ -25,6 +25,8 @@ class ScriptCommand(TyperCommand):
         """Hide the arguments after `--` from the command's own parser."""
         own, behind = split(args)
         ctx.meta[KEY] = behind
+        if not behind and (script := _script_among(own)):
+            raise BadParameter(f"write `--` before the script: `-- {script}`", ctx=ctx)
         return super().parse_args(ctx, own)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -38,6 +40,14 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         return list(arguments), []
     place = list(arguments).index("--")
     return list(arguments[:place]), list(arguments[place + 1 :])
+
+
+def _script_among(own: Sequence[str]) -> str | None:
+    """The first argument that is a Python file, and not the value of an option."""
+    for before, argument in zip(["", *own], own, strict=False):
+        if argument.endswith(".py") and not before.startswith("-") and Path(argument).is_file():
+            return argument
+    return None
 
 
 def command_of(ctx: typer.Context) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def show(
         Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A recording.")
     ],
 ) -> None:
-    """Print the content of a recording: ranks, steps, events, entities, sizes."""
+    """Print what a recording holds: ranks, steps, calls, subjects, sizes."""
     from tspec.trace.show import summary, text
 
     say(text(summary(folder)), form="titled")

@@ -115,7 +115,7 @@ def recorder_of(to: Destination, spec: WatchSpec, command: str) -> Recorder:
         **({"command": command} if command else {}),
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "host": platform.system(),
+        "system": platform.system(),
     }
     # The script may go to another folder before the stream is opened.
     return Recorder(StreamWriter(to.folder.resolve(), meta, to.limit), spec)

@@ -96,7 +96,7 @@ def open_tables(folder: Path | str, columns: Collection[str] | None = None) -> T
         raise TraceError(f"no trace at `{folder}`: it {what}")
     found = [(match, path) for path in folder.iterdir() if (match := _STREAM.fullmatch(path.name))]
     if not found:
-        raise TraceError(f"no trace in `{folder}`: it holds no `rank-*.arrow`")
+        raise TraceError(f"no recording in `{folder}`: it holds no `rank-*.arrow`")
     meta = read_meta(folder)
     streams = [
         _table(int(match[1]), int(match[2]) if match[2] else None, path, columns)

@@ -196,10 +196,13 @@ def _stream_lines(summary: TraceSummary) -> list[str]:
         for ranks in summary.missing_ranks
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for *cells, end in rows:
+        before = "".join(f"{cell.ljust(w)}  " for cell, w in zip(cells, widths, strict=False))
+        lines += textwrap.wrap(
+            f"{before}{end}", WIDTH, subsequent_indent=" " * len(before), break_on_hyphens=False
+        )
+    return lines
 
 
 def _span(ends: tuple[int, int] | None) -> str:

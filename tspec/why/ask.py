@@ -11,7 +11,7 @@ from tspec.check.interpret import decide_rule, job_of
 from tspec.check.verdicts import Decision
 from tspec.reasons import VERDICTS, Verdict
 from tspec.resolve.program.rules import Rule
-from tspec.trace.model import Trace
+from tspec.trace.model import Ending, Trace
 from tspec.why.look import InspectedInstance, look
 from tspec.why.recording import events_of, kinds_of, part_for
 
@@ -86,11 +86,17 @@ def why(rule: Rule, folder: Path, where: InstanceFilter, shown: int = 3) -> WhyA
     stopped = tuple(_stopped([each for each, _ in others]))
     missing = tuple(_missing(rule, trace)) if not found else ()
     damaged = tuple(
-        f"the recording of rank {stream.rank} is {stream.ending.words}"
+        f"the recording of rank {stream.rank} {_early(stream.ending)}"
         for stream in trace.streams
-        if stream.ending is not None and stream.ending.damage is not None
+        if stream.ending is not None and stream.ending.how not in ("finished", "stopped")
     )
     return WhyAnswer(rule, counts, len(found), fired, nearest, stopped, missing, damaged)
+
+
+def _early(ending: Ending) -> str:
+    if ending.damage is not None:
+        return f"is {ending.words}"
+    return f"does not reach the end of the run ({ending.words})"
 
 
 def _stopped(looks: Sequence[InspectedInstance]) -> Iterator[BlockingCondition]:
