@@ -45,6 +45,7 @@ SAMPLE_ALL = {
         "compare_metric",
         "plateau",
         "prepared_schedule",
+        "prepared_step",
         "saved_run",
         "saving",
     ),
