@@ -180,7 +180,7 @@ DATA = (
     Case("s6_denoiser", "no-time", "layers_are_given_data_of_each_sample", 10),
     Case("s6_denoiser", "one-time", "layers_are_given_data_of_each_sample", 10),
     Case("s7_twin_critics", "one-critic", "optimizers_hold_all_trainable_parameters", 1),
-    Case("s24_orders", "one-place", "places_have_numbers_of_their_own", 10),
+    Case("s24_orders", "one-place", "places_have_numbers_of_their_own", 5),
 )
 SCHEDULES = (
     Case("s15_series", "always-drops", "functional_dropout_knows_the_mode", 20),

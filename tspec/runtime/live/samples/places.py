@@ -11,7 +11,7 @@ from tspec.runtime.live.identity import IdentityMap
 
 LENGTH = 8
 """A shorter sequence tells nothing: its entries may be types, of which there are few."""
-CALLS = 64
+CALLS = 32
 """The number of look-ups of one table that are read. Later ones are computed in the same way."""
 
 
