@@ -24,7 +24,7 @@ from tspec.diagnostics import Diagnostic
 from tspec.report.build import report
 from tspec.report.figures import Curve, Figure
 from tspec.report.formats import FORMATS, written
-from tspec.report.formats.html import drawing, write
+from tspec.report.formats.html import WIDTH, Dot, drawing, label_of, write
 from tspec.report.results import (
     Case,
     Region,
@@ -476,3 +476,16 @@ def test_a_figure_names_what_is_wrong_by_itself_or_first(
 def test_a_line_without_a_function_says_no_function() -> None:
     assert Location("train.py", 4, "").words == "train.py:4"
     assert Location("train.py", 4, "main").words == "train.py:4 in main"
+
+
+@pytest.mark.parametrize("x", [60.0, WIDTH / 2 + 1, 940.0])
+def test_the_label_of_a_dot_stays_within_the_plot(x: float) -> None:
+    """Its beginning and its end say what it is; short ones are left as they are."""
+    name = f"output_grads model.{'layers.' * 30}12.fc1, step 1, micro-batch 1"
+    label = label_of(Dot(x, 0.0, f"{name}: the candidate 3", marked=True, beyond=False))
+    assert len(label) < len(name) and len(label) * 6.6 <= max(x, WIDTH - x)
+    assert label.startswith("output_grads model.") and label.endswith(
+        "12.fc1, step 1, micro-batch 1"
+    )
+    short = "params fc.bias, step 1"
+    assert label_of(Dot(x, 0.0, f"{short}: the candidate 3", marked=True, beyond=False)) == short

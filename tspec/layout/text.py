@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import count, takewhile
 
 from tspec.diagnostics import WIDTH
 from tspec.layout.indices import Indices, StridedBlocks
@@ -17,6 +17,8 @@ from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Modules
 
 SHOWN = 4
 """The number of blocks of indices that are written in full."""
+MOST_NUMBERS = 6
+"""The number of ranks at one distance from each other that are written in full."""
 
 
 def rank_text(layout: LayoutDeclaration, rank: int, rows: Sequence[Row]) -> str:
@@ -104,11 +106,22 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
-    """Numbers in order, neighbours as ranges of three or more."""
-    found = []
-    for _, group in groupby(enumerate(sorted(numbers)), lambda each: each[1] - each[0]):
-        run = [number for _, number in group]
-        found += [_range(run[0], run[-1])] if len(run) > 2 else list(map(str, run))
+    """Numbers in order, neighbours as ranges of three or more: `0..3, 8`. More than six with one
+    distance between them are shortened: `0, 8, … 504`.
+    """
+    left, found = sorted(numbers), list[str]()
+    while left:
+        step = left[1] - left[0] if len(left) > 1 else 1
+        expected = count(left[0], step)
+        run = [each for each, _ in takewhile(lambda of: of[0] == of[1], zip(left, expected))]  # noqa: B905
+        if step == 1 and len(run) > 2:
+            found.append(_range(run[0], run[-1]))
+        elif step > 1 and len(run) > MOST_NUMBERS:
+            found.append(f"{run[0]}, {run[1]}, … {run[-1]}")
+        else:
+            run = run[:1]
+            found.append(str(run[0]))
+        left = left[len(run) :]
     return ", ".join(found)
 
 

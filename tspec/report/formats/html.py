@@ -15,6 +15,8 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 12, 10, 28
 """Margins of a drawing around its scale."""
 TICKS = 8
 """The largest number of powers of ten with a label."""
+LETTER = 6.8
+"""The width of a letter of a label, in the units of a plot, at most."""
 WIDE = 12
 """The least room for each value, in units of the drawing, from which on dots are large."""
 
@@ -81,6 +83,7 @@ def write(results: Results) -> str:
         drawings=[drawing(each) for each in results.figures],
         place=place,
         size=(WIDTH, HEIGHT),
+        label_of=label_of,
         frame=(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM),
     )
     return lines(page) + "\n"
@@ -92,6 +95,18 @@ def place(result: Result) -> str:
     if at is not None:
         return at.sentence
     return f"{result.file}:{result.line}" if result.line else result.file
+
+
+def label_of(dot: Dot) -> str:
+    """The name of a dot's tensor, shortened in its middle to the room between the dot and the further
+    side of the plot.
+    """
+    name = dot.says.rpartition(": ")[0]
+    most = int(max(dot.x, WIDTH - dot.x) / LETTER)
+    if len(name) <= most:
+        return name
+    first = most // 3
+    return f"{name[:first]}…{name[first + 1 - most :]}"
 
 
 def drawing(figure: Figure) -> Drawing:
