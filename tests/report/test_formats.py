@@ -447,7 +447,7 @@ def test_a_page_needs_no_other_file_and_draws_each_value() -> None:
     low, high = drawn[0][1], drawn[1][1]
     assert low == drawn[2][1]  # nothing stands at the lower end of the scale, as 1 does here
     assert high == drawn[4][1] < drawn[3][1] < low  # infinity stands at the upper end
-    assert root.find("polyline").get("points").count(",") == 3
+    assert root.find("polyline").get("points").count(",") == 5  # and both ends
 
 
 @pytest.mark.parametrize(

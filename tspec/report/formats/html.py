@@ -17,8 +17,8 @@ TICKS = 8
 """The largest number of powers of ten with a label."""
 LETTER = 6.8
 """The width of a letter of a label, in the units of a plot, at most."""
-WIDE = 12
-"""The least room for each value, in units of the drawing, from which on dots are large."""
+NARROW, WIDE = 1, 12
+"""The least room for each value, in units of the drawing, from which on dots are not tiny, and large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Drawing:
     """The furthest that is wrong by itself, else the first that is wrong."""
     radius: float
     """The radius of a dot: larger where there are few."""
+    half: float
+    """Half of the room for a value: a limit begins so far before its first one, and ends after its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +138,5 @@ def drawing(figure: Figure) -> Drawing:
     named = alone or next(iter(marked["values"]), None)
     every = ceil((high - low) / TICKS)
     ticks = tuple((level(10.0**power), f"1e{power}") for power in range(low, high + 1, every))
-    return Drawing(figure, drawn, ticks, named, 3.5 if step >= WIDE else 2.2)
+    radius = 3.5 if step >= WIDE else 2.2 if step >= NARROW else 1.0
+    return Drawing(figure, drawn, ticks, named, radius, step / 2)
