@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "dp=2"
-FOUND = ("labels_are_not_the_tokens", 1, (0, 1), "read_batch #0")
+FOUND = ("labels_are_not_the_tokens", 1, (0, 1), "")
 
 
 def put_in() -> None:

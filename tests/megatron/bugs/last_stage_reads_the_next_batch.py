@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "pp=2"
-FOUND = ("stages_read_the_same_tokens", 1, (0, 1), "read_batch #0")
+FOUND = ("stages_read_the_same_tokens", 1, (0, 1), "")
 
 
 def put_in() -> None:
