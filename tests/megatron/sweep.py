@@ -49,6 +49,8 @@ CLEAN = (
     "tp=2,sp,bf16,warmup=3",
     "tp=2,sp,recompute,dropout",
     f"tp=2,sp,{LLAMA}",
+    "tp=2,qknorm",
+    "tp=2,padded,vocabulary=150,sp,bf16",
     "tp=4",
     "tp=4,sp,bf16",
     # Pipelines
@@ -67,6 +69,7 @@ CLEAN = (
     "dp=2,fp16",
     "dp=2,tokens,untied",
     "dp=2,overlap",
+    "dp=2,fp16,tokens,overlap",
     "dp=2,zero",
     "dp=2,zero,bf16,recompute",
     "dp=2,zero,fp16",
@@ -101,6 +104,7 @@ CLEAN = (
     "tp=2,sp,experts=4,etp=2,bias",
     f"tp=2,sp,{MOE}",
     f"dp=2,{MOE},capacity",
+    "pp=2,virtual=2,experts=4,dropout",
     # Prediction of further tokens
     "mtp=2,rope,bf16,steps=12",
     "tp=2,sp,mtp=1,rope,recompute",
