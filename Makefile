@@ -29,6 +29,7 @@ help:
 
 # torch goes first and alone, so that the build that is at hand is taken and not replaced.
 $(READY): pyproject.toml constraints.txt
+	@echo "sets up $(VENV): installs PyTorch and what tspec needs (some minutes, once)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'

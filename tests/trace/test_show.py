@@ -84,5 +84,5 @@ known at every moment:
 groups:
   world
 
-`tspec explain NAME` says what a name of the vocabulary means
+`tspec explain NAME` says what a name means, and which module to `use` for it
 """

@@ -47,6 +47,8 @@ def packs(
         listed = [{**asdict(pack), "path": str(pack.path)} for pack in found]
         say_json(listed)
         return
+    if not found:
+        say(f"no pack in {', '.join(map(str, paths or ()))}", err=True)
     width = shutil.get_terminal_size().columns
     name = max((len(pack.name) for pack in found), default=0)
     version = max((len(pack.version) for pack in found), default=0)

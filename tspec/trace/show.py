@@ -111,7 +111,7 @@ def text(summary: TraceSummary) -> str:
     lines += _listed("groups", summary.groups)
     if summary.shardings:
         lines += _listed("sharded parameters", _cuts(summary.shardings))
-    lines += ["", "`tspec explain NAME` says what a name of the vocabulary means"]
+    lines += ["", "`tspec explain NAME` says what a name means, and which module to `use` for it"]
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from tspec.builtin.events import EVENTS
 from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve import torch_names
 from tspec.resolve.expressions.environment import Environment, Refused
-from tspec.resolve.expressions.fields import fields_of
+from tspec.resolve.expressions.fields import fields_in_words, fields_of
 from tspec.resolve.expressions.operators import named
 from tspec.resolve.expressions.paths import Path, path_of
 from tspec.resolve.findings import Findings
@@ -130,9 +130,10 @@ def _filter(argument: nodes.Argument, kind: Entity | CallOf, env: Environment) -
         env.refuse("TS0127", "a filter names the field that it compares", argument, hint)
     name = argument.name.text
     if name not in known:
-        listed = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8]) if known else None
         message = f"{with_article(kind)} has no field `{name}` to filter by"
-        env.refuse("TS0124", message, argument.name, did_you_mean(name, known) or listed)
+        env.refuse(
+            "TS0124", message, argument.name, did_you_mean(name, known) or fields_in_words(known)
+        )
     field = plain(known[name])
     value = env.lower(argument.value, field)
     of = env.there(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tspec.builtin.features import FUNCTIONS
 from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve.expressions.environment import Environment
@@ -19,6 +21,9 @@ FEATURES: dict[str, Type] = {
     "name": types.Optional(types.STRING),
 }
 """Features that are read with a dot, as in torch; the others are functions."""
+
+MOST_FIELDS = 8
+"""Fields that a hint lists."""
 
 DEVICE_FIELDS: dict[str, Type] = {"type": types.STRING, "index": types.Optional(types.INT)}
 
@@ -68,9 +73,16 @@ def _one(of: Type, name: str, span: Span, env: Environment) -> Type:
     hint = did_you_mean(name, known)
     if of == types.TENSOR and name in FUNCTIONS:
         hint = f"it is a function: write `{name}(...)` around the tensor"
-    if hint is None and known:
-        hint = "it has " + ", ".join(f"`{each}`" for each in list(known)[:8])
+    hint = hint or fields_in_words(known)
     env.refuse("TS0121", f"{with_article(of)} has no field `{name}`", span, hint)
+
+
+def fields_in_words(known: Collection[str]) -> str:
+    """``it has `a`, `b` and 3 more``; a type without fields says so."""
+    if not known:
+        return "it has no fields"
+    more = f" and {len(known) - MOST_FIELDS} more" if len(known) > MOST_FIELDS else ""
+    return "it has " + ", ".join(f"`{each}`" for each in list(known)[:MOST_FIELDS]) + more
 
 
 def _check_instant(base: rules.Expr, name: str, span: Span, env: Environment) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tspec.diagnostics import did_you_mean, with_article
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.events import pattern
-from tspec.resolve.expressions.fields import fields_of
+from tspec.resolve.expressions.fields import fields_in_words, fields_of
 from tspec.resolve.program import types
 from tspec.resolve.program.scripts import (
     CallStatement,
@@ -117,8 +117,7 @@ def _field_said(argument: nodes.Argument, event: str, env: Environment) -> tuple
     fields = fields_of(CallOf(event), env) or {}
     word = argument.name.text
     if word not in fields:
-        listed = "it has " + ", ".join(f"`{f}`" for f in list(fields)[:8]) if fields else None
-        hint = did_you_mean(word, fields) or listed
+        hint = did_you_mean(word, fields) or fields_in_words(fields)
         env.refuse("TS0124", f"a call of {event} has no field `{word}`", argument.name, hint)
     return word, script_value(argument.value, fields[word], env)
 
@@ -195,5 +194,5 @@ def _field(
         target = Target(base.subject, (*base.path, name))
     if name not in known:
         message = f"{with_article(found)} has no field `{name}`"
-        env.refuse("TS0121", message, span, did_you_mean(name, known))
+        env.refuse("TS0121", message, span, did_you_mean(name, known) or fields_in_words(known))
     return target, known[name]
