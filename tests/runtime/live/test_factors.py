@@ -50,6 +50,7 @@ def test_factors_that_fall(function: Callable[[int], float], rate: float, highes
     "function",
     [
         lambda step: step / 10_000,  # a warm-up of a longer run
+        lambda step: min(step, 90 - step) / 10_000,  # it rose for longer than it falls
         lambda step: 0.01,  # a constant warm-up
         lambda step: step // 100 / 100,
         lambda step: max(
