@@ -126,6 +126,8 @@ _ROWS = (
         before="nothing", after="nothing", tensor_names=True,
     ),
     EventRoles("finalize_grads", in_loop="often"),
+    EventRoles("finish_reductions", before="nothing", after="gradients"),
+    _light("scale_loss"),
     _light("all_reduce", tensor_names=True),
     _light("replicating"),
     _light("all_to_all"),
