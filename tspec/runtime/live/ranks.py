@@ -23,6 +23,8 @@ class RankTopology:
         """`say` takes a message about a group whose callable fails; it may get the same one again."""
         self._say = say
         self._groups = {group.name: group for group in groups}
+        self._of_framework: dict[str, GroupSpec] = {}
+        """Groups that findings name even where no rule may."""
         self.meshes: list[Any] = []
         """Device meshes that were built, the earliest first."""
         self._of_mesh: dict[str, tuple[int, ...]] = {}
@@ -85,18 +87,21 @@ class RankTopology:
             self._staged = self.of_group(group)
 
     def add_groups(self, groups: tuple[GroupSpec, ...]) -> None:
-        """The axes of a framework. What the vocabulary names as the source of one is asked first."""
-        for group in groups:
-            declared = self._groups.get(group.name, GroupSpec(group.name)).callables
-            self._groups[group.name] = GroupSpec(group.name, declared + group.callables)
+        """The axes of a framework. Rules may name those that their vocabulary declares."""
+        self._of_framework |= {group.name: group for group in groups}
 
     def groups(self) -> dict[str, tuple[int, ...]]:
-        """This rank's group on each axis."""
+        """This rank's group on each axis, those of the framework included."""
         known = {name: self.on_axis(name) for name in self.axes()}
+        known |= {
+            name: self._called(spec)
+            for name, spec in self._of_framework.items()
+            if name not in known
+        }
         return {name: ranks for name, ranks in known.items() if ranks is not None}
 
     def axes(self) -> tuple[str, ...]:
-        """Names of all axes that this job has by now."""
+        """Names of all axes that this job has by now and that rules may name."""
         names = ["world"]
         for mesh in self.meshes:
             for name in mesh.mesh_dim_names or ():

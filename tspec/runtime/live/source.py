@@ -200,11 +200,11 @@ class LiveSource:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of all axes that the job has by now."""
+        """Names of all axes that the job has by now and that rules may name."""
         return self.ranks_known.axes()
 
     def groups(self) -> dict[str, tuple[int, ...]]:
-        """This rank's group on each axis."""
+        """This rank's group on each axis, also on those of its framework that no rule may name."""
         return self.ranks_known.groups()
 
     def ranks(self, axis: str) -> tuple[int, ...] | None:

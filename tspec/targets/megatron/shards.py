@@ -24,9 +24,8 @@ GROUPS = (
     GroupSpec("dp", (f"{STATE}.get_data_parallel_group",)),
     GroupSpec("pp", (f"{STATE}.get_pipeline_model_parallel_group",)),
     GroupSpec("cp", (f"{STATE}.get_context_parallel_group",)),
-    GroupSpec("ep", (f"{STATE}.get_expert_model_parallel_group",)),
 )
-"""The axes of `std.torch` in a job of Megatron's, whichever modules its rules use."""
+"""The axes that findings name in a job whose rules do not use `std.megatron`, which declares the same."""
 
 
 class ShardedFields:
