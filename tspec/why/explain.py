@@ -88,7 +88,12 @@ def packs_of(rule: Rule) -> tuple[str, ...]:
 
 # --- reads --------------------------------------------------------------------------------------
 
-_FRAMES = {"now": "", "was": " at the start", "first": " as first seen"}
+_FRAMES = {
+    "now": "",
+    "was": " at the start",
+    "first": " as first seen",
+    "within": " at calls within the window",
+}
 
 
 def _reads(rule: Rule, trace: Trace | None) -> Iterator[Reading]:
