@@ -21,7 +21,7 @@ PIPELINE = "pp"
 def of_stages(parameters: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """The parameters of the rank's stages; all of them without stages.
 
-    A rank may hold the whole model too, of which it cut its stage.
+    A rank may also hold the whole model from which its stage was cut; it is left out.
     """
     chunks = chunks_of(parameters)
     if not chunks:

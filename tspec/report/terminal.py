@@ -246,10 +246,9 @@ def _excerpt(rule: Rule, most: int) -> Iterable[Text]:
         range(0) if len(numbers) <= most else numbers[head : len(numbers) - (most - 1 - head)]
     )
     for number in numbers:
-        if number in left_out[1:]:
-            continue
         if number in left_out:
-            yield _line(f"  {'':>{gutter}} | … {len(left_out)} more lines", style="dim")
+            if number == left_out.start:
+                yield _line(f"  {'':>{gutter}} | … {len(left_out)} more lines", style="dim")
             continue
         text = _line(f"  {number:>{gutter}} | ", style="dim")
         expected = expect is not None and number >= rule.source.position(expect.start).line

@@ -104,7 +104,7 @@ def _passing(forward: Callable[..., Any], dropped: Callable[[], None]) -> Callab
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The names of a function's parameters, and the defaults of those that have one."""
+    """The names of a function's parameters, and the default values of optional ones by name."""
     if not isinstance(function, FunctionType):
         return _BUILTIN, {}
     of = inspect.signature(function).parameters

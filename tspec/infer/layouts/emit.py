@@ -108,8 +108,9 @@ def _documentation(unknown: Sequence[Remark], notes: Sequence[Remark]) -> Iterat
 
 
 def remarks(said: Iterable[tuple[str, str]]) -> tuple[Remark, ...]:
-    """What is said of tensors, once for all of which it is said. Those of several layers or experts
-    have one name.
+    """Group pairs of a tensor's name and a remark: one `Remark` for all tensors with the same remark.
+
+    Tensors that differ only in the number of a layer or an expert get one name.
     """
     groups: dict[str, dict[str, list[str]]] = {}
     for name, what in said:

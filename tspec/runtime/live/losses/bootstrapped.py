@@ -27,8 +27,8 @@ _CHAIN = 8
 
 
 def moving_targets(losses: Any) -> int:
-    """The number of differences between a value and a target `r + gamma * max(values)` to which gradients
-    flow, of which the same parameters computed both.
+    """The number of differences between a value and a target `r + gamma * max(values)`. Only targets count
+    that have a gradient and were computed with parameters of the value.
     """
     return sum(_is_of_value_and_target(node) for node in map(_difference, nodes(losses)))
 
