@@ -159,6 +159,7 @@ AVERAGES = (
     Case("s4_average_of_weights", "before-update", "averages_are_updated_after_the_weights", 5),
     Case("s4_average_of_weights", "sum", "averages_lie_between", 10),
     Case("s4_average_of_weights", "swapped", "averages_keep_more_than_they_take", 40),
+    Case("s24_last_average", "swapped", "averages_keep_more_than_they_take", 40),
     Case(
         "s4_average_of_weights",
         "sum-by-hand",

@@ -53,7 +53,7 @@ class ModelRegistry:
         self.version = 0
         """Incremented whenever the contents of the tables change."""
         self.built: IdentitySet[nn.Module] = IdentitySet()
-        """Modules whose `nn.Module.__init__` has returned; the constructor of their own class may still run."""
+        """Modules whose `nn.Module.__init__` has returned, and copies; the constructor of their own class may still run."""
         self.called: IdentitySet[nn.Module] = IdentitySet()
         """Modules whose forward pass was begun, and roots with a part that was called from outside.
         """
@@ -182,6 +182,13 @@ class ModelRegistry:
         )
         if around is not None:
             self.add_root(around)
+
+    def unknown(self) -> list[nn.Module]:
+        """The built modules that are in no known model."""
+        known = self.tables.module_by_id
+        return [
+            each for each in self.built.alive() if inner(each) is None and id(each) not in known
+        ]
 
     def _largest_around(self, module: nn.Module) -> nn.Module:
         """The built module that holds this one and most others; the module itself if none does."""

@@ -47,6 +47,9 @@ def install(job: FollowedJob) -> None:
                 register(thing)
     assigned = Role("assigned", ReturnListener(partial(_assigned, job)))
     job.functions.watch_function(nn.Module._load_from_state_dict, assigned, method=True)
+    # `copy.deepcopy` and `torch.load` make modules without their constructors.
+    copied = ReturnListener(partial(_register, registers[nn.Module]))
+    job.functions.watch_function(nn.Module.__setstate__, Role("copied module", copied), method=True)
     for name, path in (("sharded", FULLY_SHARD), ("built sharded", FULLY_SHARDED)):
         sharded = ReturnListener(partial(_sharded, job))
         job.functions.watch_path(Role(name, sharded, path=path))

@@ -38,6 +38,7 @@ class UpdateListener(Listener):
         self._drops = job.spec.computes("dropped")
         self._doubles = job.spec.computes("doubled")
         self._beginnings = job.spec.computes("unrelated_averages") or "averaged" in read
+        self._copies = not read.isdisjoint({"copies", "averaged"})
         self._gradients = not read.isdisjoint({"had_gradient", "updates_without_gradient"})
         module = job.spec.entity("module")
         of_modules = set() if module is None else {field.name for field in module.fields}
@@ -66,6 +67,8 @@ class UpdateListener(Listener):
             updates.projected.before_update(number, held)
         if self._interpolations:
             updates.interpolated.before_update(number, held)
+        if self._copies:
+            updates.find_uncalled()
         if self._beside:
             updates.compare_unheld(number, self._job.state.copies_of)
         if self._beginnings:

@@ -24,6 +24,7 @@ from tspec.runtime.live.updates.interpolated import InterpolatedParameters
 from tspec.runtime.live.updates.projected import ProjectedParameters, ReadFeatures
 from tspec.runtime.live.updates.reused import ReusedGradients
 from tspec.runtime.live.updates.scaled import GradientFactors
+from tspec.runtime.live.updates.uncalled import UncalledModels
 
 
 class UpdateHistory:
@@ -48,6 +49,7 @@ class UpdateHistory:
         self.scaled = GradientFactors()
         self.dropped = DroppedPasses()
         self.beginnings = AverageBeginnings()
+        self.uncalled = UncalledModels()
         self.with_gradient = UpdatedWithGradient()
 
     @property
@@ -122,6 +124,14 @@ class UpdateHistory:
                 for name, each in unheld.items()
             ]
             self.copied.before_update([(each, copies) for each, copies in pairs if copies])
+
+    def find_uncalled(self) -> None:
+        """An update begins: models whose parameters have changed since the last one become known, also if
+        the loop has not called them.
+        """
+        if self.uncalled.is_due():
+            for parameter in self.uncalled.changed(self._models.unknown()):
+                self._models.holding(parameter)
 
     def compare_beginnings(
         self, optimizer: Any, copies_of: Callable[[str], Collection[str]]
