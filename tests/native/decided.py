@@ -33,8 +33,8 @@ DECIDING = (
 UNDECIDED: Mapping[str, str] = {
     "std.checkpoint.checkpoints_hold_the_whole_model": "no job saves a state dict of a model by `torch.save` or safetensors",
     "std.checkpoint.saved_buffers_are_finite": "no job that saves has a buffer",
-    "std.checkpoint.ranks_save_to_files_of_their_own": "no job saves a file for each rank; `tests/rules/resumed_parts_job.py` does",
-    "std.checkpoint.ranks_go_on_from_files_of_their_own": "no job resumes from a file for each rank; `tests/rules/resumed_parts_job.py` does",
+    "std.resume.ranks_save_to_files_of_their_own": "no job saves a file for each rank; `tests/rules/resumed_parts_job.py` does",
+    "std.resume.ranks_go_on_from_files_of_their_own": "no job resumes from a file for each rank; `tests/rules/resumed_parts_job.py` does",
     "std.communication.ranks_update_in_the_same_steps": "all ranks make equally many collectives in a step; those of Megatron's pipelines do not",
     "std.communication.split_sizes_fit": "no job sends parts of unequal size; Megatron's experts do",
     "std.data_parallel.constant_buffers_agree": "the only buffers are statistics, which change",

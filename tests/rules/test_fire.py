@@ -52,6 +52,9 @@ ELSEWHERE = {
     "loss_without_backward_is_finite",
     # what needs two hundred steps: test_schedules.py
     "optimizers_cleared_together_make_updates",
+    # what needs a run that is resumed: test_resumed.py
+    "resumed_counters_go_on", "ranks_save_to_files_of_their_own", "ranks_go_on_from_files_of_their_own",
+    "parameters_with_loaded_moments_are_loaded",
     # what needs an engine that sets up: the zoo
     "set_up_leaves_attributes_alone",
     # what needs Accelerate, the Trainer or Lightning: tests/frameworks
