@@ -60,6 +60,18 @@ def test_what_was_reviewed_is_never_overwritten(runs: list[Path], tmp_path: Path
     assert drafts.read_text() == accepted
 
 
+def test_drafts_are_not_replaced_by_none(runs: list[Path], tmp_path: Path) -> None:
+    """A recording of nothing, such as one of a script that failed at once, has no drafts."""
+    file = tmp_path / "drafts.tspec"
+    tspec("infer", *runs, "-o", file)
+    drafts = file.read_text()
+    result = tspec("infer", record_loop(tmp_path / "idle", steps=0), "-o", file)
+    assert result.exit_code == 0
+    assert "0 drafts from 1 run;" in result.stdout
+    assert "is left as it was" in " ".join(result.stdout.split())
+    assert file.read_text() == drafts
+
+
 def test_why_not_says_why(runs: list[Path], tmp_path: Path) -> None:
     result = tspec("infer", *runs, "-o", tmp_path / "d.tspec", "--why-not", "no such words")
     assert "no candidate holds `no such words`" in result.stdout

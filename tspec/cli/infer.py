@@ -118,9 +118,11 @@ def infer(  # noqa: PLR0913 (each is an option)
         raise typer.Exit(FAULT) from None
     for note in notes(found):
         say(for_terminal(f"note: {visible(note)}"), err=True)
-    names = [str(run) for run in found.runs]
-    output.write_text(emit(found.drafts, module_name(output), uses, names), encoding="utf-8")
-    say(in_lines(summary(found, output, len(found.runs))))
+    kept = not found.drafts and output.exists()
+    if not kept:
+        names = [str(run) for run in found.runs]
+        output.write_text(emit(found.drafts, module_name(output), uses, names), encoding="utf-8")
+    say(in_lines(summary(found, output, kept)))
     if why_not is not None:
         say(explanation(found, why_not))
 
@@ -191,9 +193,12 @@ def module_name(output: Path) -> str:
     return name if re.match(r"[A-Za-z_]", name) else f"drafts_{name}"
 
 
-def summary(found: Inference, output: Path, runs: int) -> str:
-    """One line: how many drafts were written, and why other candidates were not."""
-    said = f"{_count(len(found.drafts), 'draft')} from {_count(runs, 'run')} written to {output}"
+def summary(found: Inference, output: Path, kept: bool) -> str:
+    """One line: how many drafts were written, and why other candidates were not. `kept` says that
+    there were none, and that the file of earlier drafts was left as it was.
+    """
+    said = f"{_count(len(found.drafts), 'draft')} from {_count(len(found.runs), 'run')}"
+    said = f"{said}; {output} is left as it was" if kept else f"{said} written to {output}"
     more = [
         f"{number} {what}"
         for number, what in (
