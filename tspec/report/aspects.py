@@ -119,6 +119,7 @@ ARGUMENTS = {
     "reused": "clearing",
     "dropped": "clearing",
     "doubled": "ownership",
+    "success": "stepping",
 }
 """The aspect of a call's field, for any callable; other fields have the aspect of the callable."""
 
