@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "cp=2"
-FOUND = ("data_parallel_gradients_agree", 1, (0, 1), "decoder.final_layernorm.bias")
+FOUND = ("data_parallel_gradients_agree", 1, (0, 1), "embedding.word_embeddings.weight")
 
 
 def put_in() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 LAYOUT = "pp=2,untied,warmup=4"
-FOUND = ("schedules_have_one_setting", 0, (0, 1), "schedule.step #0")
+FOUND = ("schedules_have_one_setting", 1, (0, 1), "")
 
 
 def put_in() -> None:
