@@ -32,7 +32,7 @@ FAULTS = {
         "ranks_resume_at_one_step", 0, (0, 1), "optimizer.0, load_optimizer #0"
     ),
     "tp=2 files piece_of_another_rank": Found(
-        "shards_differ", STEPS + 1, (0, 1), "decoder.layers.0.mlp.linear_fc1.bias"
+        "shards_differ", STEPS + 1, (0, 1), "embedding.word_embeddings.weight"
     ),
     "tp=2 files layer_left_out": Found(
         "loading_leaves_nothing_out", 0, (0, 1), "load_state_dict #0"

@@ -14,10 +14,10 @@ from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR, Optional
 
 DRIFT = "Ranks that hold copies and differ train different models, which averaging gradients hides."
 UNEVEN = "Ranks that call it unequally often wait for each other for ever, or run apart."
-SETTINGS = ("requires_grad",)
-"""Settings of a parameter.
+SETTINGS = {"parameter": ("requires_grad",), "module": ("requires_grad",)}
+"""Settings of parameters and modules.
 
-Its other flags and numbers say how it is placed: they are conditions.
+Their other flags and numbers say how they are placed, or which rank updates them: they are conditions.
 """
 BATCHES = {
     "same": "Ranks that work on one batch together read different ones.",
@@ -53,7 +53,7 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
         claims.append(Claim("consistent", head, f"same({x})", DRIFT, guard, surprise=3))
     for field, optional in kind.of_type(FLOAT, INT, BOOL):
         window = _window(survey, kind, field, optional)
-        if window is None or (kind.name == "parameter" and field not in SETTINGS):
+        if window is None or field not in SETTINGS.get(kind.name, (field,)):
             continue
         x = f"{v}.{field}"
         guard = f"present({x})" if optional else None
