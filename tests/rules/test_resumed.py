@@ -27,8 +27,14 @@ FAULTS_OF_CHECKPOINTS = (
     ("one_file", "ranks_save_to_files_of_their_own"),
 )
 """A fault of `resumed_job.py`, and the rule that finds it when it is saved again."""
-OF_SCHEDULES = {"schedule", "schedule_beside"}
-"""Faults that another rule finds too, when the schedule makes its first step."""
+EARLIER = {
+    "schedule": {"resumed_schedules_go_on"},
+    "schedule_beside": {"resumed_schedules_go_on"},
+    "model": {"averages_begin_with_their_weights"},
+}
+"""Rules that find a fault too, before it is saved again: when the schedule makes its first step, and when the average
+that was restored moves towards a model that was not.
+"""
 SAMPLE = {"rng", "weights", "counters", "sampler", "one_file"}
 """One of each kind: random numbers, tensors, (beside `average`, an object) and counters. Generators of Python and numpy
 are read in `tests/runtime/live/test_twisters.py`.
@@ -59,8 +65,8 @@ def test_a_sound_run_that_goes_on(kind, tmp_path):
 def test_what_is_left_behind(fault, tmp_path):
     done, found = run(tmp_path, fault, packs=PACKS, job=JOB)
     assert done.returncode == 1, done.stdout + done.stderr
-    earlier = {"resumed_schedules_go_on"} if fault in OF_SCHEDULES else set()
-    assert {each for each, _ in found} == {dict(FAULTS_OF_CHECKPOINTS)[fault], *earlier}
+    wanted = {dict(FAULTS_OF_CHECKPOINTS)[fault], *EARLIER.get(fault, ())}
+    assert {each for each, _ in found} == wanted
 
 
 @pytest.mark.slow
