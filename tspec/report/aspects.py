@@ -120,6 +120,8 @@ ARGUMENTS = {
     "dropped": "clearing",
     "doubled": "ownership",
     "success": "stepping",
+    "resumed": "checkpoint",
+    "values_left_out": "checkpoint",
 }
 """The aspect of a call's field, for any callable; other fields have the aspect of the callable."""
 
