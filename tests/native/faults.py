@@ -390,7 +390,9 @@ FAULTS = (
         "pipelines interleaved",
         "forgotten_stage",
         "The optimizer holds the first of a rank's two stages alone.",
-        Found("optimizers_hold_all_trainable_parameters", 2, (0, 1), "Stage#2.blocks.2.norm.weight"),
+        Found(
+            "optimizers_hold_all_trainable_parameters", 2, (0, 1), "Stage#2.blocks.2.norm.weight"
+        ),
     ),
     Fault("pipelines 1f1b", "repeated", "All micro-batches of a step are the same.", ALIKE),
     Fault(
