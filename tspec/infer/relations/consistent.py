@@ -14,7 +14,8 @@ from tspec.resolve.program.types import BOOL, FLOAT, INT, TENSOR, Optional
 
 DRIFT = "Ranks that hold copies and differ train different models, which averaging gradients hides."
 UNEVEN = "Ranks that call it unequally often wait for each other for ever, or run apart."
-SETTINGS = {"parameter": ("requires_grad",), "module": ("requires_grad",)}
+OF_MODELS = ("parameter", "module")
+SETTINGS = ("requires_grad",)
 """Settings of parameters and modules.
 
 Their other flags and numbers say how they are placed, or which rank updates them: they are conditions.
@@ -53,7 +54,7 @@ def _across(survey: Survey, kind: SeenKind, axis: str) -> list[Claim]:
         claims.append(Claim("consistent", head, f"same({x})", DRIFT, guard, surprise=3))
     for field, optional in kind.of_type(FLOAT, INT, BOOL):
         window = _window(survey, kind, field, optional)
-        if window is None or field not in SETTINGS.get(kind.name, (field,)):
+        if window is None or (kind.name in OF_MODELS and field not in SETTINGS):
             continue
         x = f"{v}.{field}"
         guard = f"present({x})" if optional else None

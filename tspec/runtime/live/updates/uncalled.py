@@ -22,7 +22,7 @@ class UncalledModels:
     def __init__(self) -> None:
         self._updates = 0
         self._versions: IdentityMap[nn.Module, list[int]] = IdentityMap(list)
-        """A module -> the versions of its own parameters when updates began, the last one at the end."""
+        """A module -> the version of its own parameters when the last update began; none before."""
 
     def is_due(self) -> bool:
         """Count an update that begins; True if models are looked for in it."""
@@ -38,8 +38,8 @@ class UncalledModels:
             own = [each for each in table(module, "_parameters").values() if each is not None]
             if not own or any(each.is_inference() for each in own):
                 continue
-            seen = self._versions.of(module)
-            seen.append(sum(each._version for each in own))
-            if len(seen) > 1 and seen[-1] != seen[-2]:
+            last, now = self._versions.of(module), [sum(each._version for each in own)]
+            if last and last != now:
                 found.append(own[0])
+            last[:] = now
         return found
