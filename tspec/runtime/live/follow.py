@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
+from tspec.runtime.live.instrument.frames import with_room
 from tspec.runtime.live.instrument.patches import attribute
 from tspec.runtime.live.job import LiveJob
 from tspec.runtime.live.process import PROCESS
@@ -109,6 +110,7 @@ class ProcessEnd:
         PROCESS.exchange(run, self, self._into)
 
     def _into(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @with_room
         def run(process: Any) -> Any:
             try:
                 return original(process)
