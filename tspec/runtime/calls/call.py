@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Never
@@ -11,13 +11,12 @@ from tspec.runtime.edges import (
     Context,
     Location,
     Missing,
-    Ref,
     StateSource,
     UnresolvedRef,
     WatchedCall,
 )
 from tspec.runtime.reading import read_samples
-from tspec.runtime.tensors import PLAIN, TensorSample, handles, replaced
+from tspec.runtime.tensors import PLAIN, handles, replaced
 from tspec.runtime.transfers import NumberInTransfer, arrived
 from tspec.runtime.values import NOT_RECORDED
 from tspec.values import Datum
@@ -64,7 +63,10 @@ class DeferredField:
 
     def read(self) -> Datum:
         """The field with the features of its tensors."""
-        return _with_features(self.value, self.features, self.source)
+        tensors = handles((self.value,))
+        if not tensors:
+            return self.value
+        return replaced(self.value, read_samples(self.source, tensors, self.features))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,9 @@ class CallRecord:
         self.given: dict[str, Datum] = {}
         self.values = self.given
         """The known values: those of the arguments until the call returns."""
-        for name, (features, _) in kept.items():
-            if name in self.raw:
-                self.given[name] = _taken(self.raw[name], features, source, False)
+        known = {name: self.raw[name] for name in kept if name in self.raw}
+        if known:
+            self.given.update(_sampled(known, kept, source))
 
     def __eq__(self, other: object) -> bool:
         """True for two records of one call: no two calls of a rank begin at one instant."""
@@ -137,13 +139,15 @@ class CallRecord:
         self.end = source.seq
         raw, self.raw = self.raw, _NOTHING
         found = {} if self.call is None else self.call.fields
-        for name, (features, looked_up) in self.kept.items():
-            if name in found and raw.get(name, self) is not found[name]:
-                if self.values is self.given:
-                    self.values = dict(self.given)
-                self.values[name] = _taken(
-                    found[name], features, source, self.unread or not looked_up
-                )
+        new = {
+            name: found[name]
+            for name in self.kept
+            if name in found and raw.get(name, self) is not found[name]
+        }
+        if not new:
+            return
+        deferred = [name for name in new if self.unread or not self.kept[name].looked_up]
+        self.values = self.values | _sampled(new, self.kept, source, deferred)
 
     def sample(self, names: Iterable[str]) -> None:
         """Read now the fields that a postponed rule will ask for."""
@@ -201,11 +205,6 @@ class CallRecord:
         return value
 
 
-_NESTED = frozenset(
-    (tuple, list, dict, frozenset, bool, int, float, str, Missing, Ref, TensorSample)
-)
-
-
 def _named(value: UnresolvedRef, values: dict[str, Datum], name: str) -> Datum:
     """The subject, kept as soon as it is known."""
     found = value.named()
@@ -214,21 +213,29 @@ def _named(value: UnresolvedRef, values: dict[str, Datum], name: str) -> Datum:
     return found
 
 
-def _taken(value: Datum, features: tuple[str, ...], source: StateSource, deferred: bool) -> Datum:
-    if isinstance(value, PLAIN) or value.__class__ in _AS_GIVEN:
-        return value
-    return (
-        DeferredField(value, features, source)
-        if deferred
-        else _with_features(value, features, source)
-    )
+def _sampled(
+    values: Mapping[str, Datum], kept: Kept, source: StateSource, deferred: Sequence[str] = ()
+) -> dict[str, Datum]:
+    """Some fields of a call with the features of their tensors. A deferred field is read when a rule asks for it.
 
-
-def _with_features(value: Datum, features: tuple[str, ...], source: StateSource) -> Datum:
-    found = [value] if value.__class__ not in _NESTED else handles((value,))
-    if not found:
-        return value
-    return replaced(value, read_samples(source, found, features))
+    The tensors of all other fields with the same features are read in one call.
+    """
+    found = dict(values)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, value in values.items():
+        if isinstance(value, PLAIN) or value.__class__ in _AS_GIVEN:
+            continue
+        features = kept[name].features
+        if name in deferred:
+            found[name] = DeferredField(value, features, source)
+        else:
+            alike.setdefault(features, []).append(name)
+    for features, names in alike.items():
+        tensors = handles([values[name] for name in names])
+        if tensors:
+            samples = read_samples(source, tensors, features)
+            found.update({name: replaced(values[name], samples) for name in names})
+    return found
 
 
 def own(call: Datum, name: str) -> Datum:

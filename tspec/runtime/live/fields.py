@@ -34,8 +34,30 @@ INPUT_NAMES = "input_names"
 
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
-_Call = tuple[Arguments, Keywords, tuple[Any] | None]
-"""Arguments, and the result where there is one."""
+
+
+class _Call:
+    """The arguments of one call, those after `self` from number `first` on, and its result in a tuple once there is one."""
+
+    __slots__ = ("_first", "_inputs", "args", "kwargs", "result")
+
+    def __init__(
+        self, args: Arguments, kwargs: Keywords, result: tuple[Any] | None, first: int
+    ) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.result = result
+        self._first = first
+        self._inputs: list[torch.Tensor] | None = None
+
+    def inputs(self) -> list[torch.Tensor]:
+        """The tensors among the arguments. Several fields read them, and they are searched for once."""
+        found = self._inputs
+        if found is None:
+            args = self.args[self._first :]
+            lone = not self.kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor)
+            found = self._inputs = list(args) if lone else tensors_in((args, self.kwargs))
+        return found
 
 
 class FaultReporter(Protocol):
@@ -67,7 +89,7 @@ class FieldReader:
         """Fields that the arguments give."""
         if not self._before:
             return {}
-        return self._read(self._before, (args, kwargs, None), namer, faults)
+        return self._read(self._before, self._call(args, kwargs, None), namer, faults)
 
     def after(
         self, args: Arguments, kwargs: Keywords, result: Any, namer: Namer, faults: FaultReporter
@@ -75,7 +97,7 @@ class FieldReader:
         """The fields that need the result of the call."""
         if not self._after:
             return {}
-        return self._read(self._after, (args, kwargs, (result,)), namer, faults)
+        return self._read(self._after, self._call(args, kwargs, (result,)), namer, faults)
 
     def argument(self, name: str, args: Arguments, kwargs: Keywords) -> Any:
         """An argument of the call by its name; None if it has none."""
@@ -96,6 +118,9 @@ class FieldReader:
                 faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
         return found
+
+    def _call(self, args: Arguments, kwargs: Keywords, result: tuple[Any] | None) -> _Call:
+        return _Call(args, kwargs, result, int(self._parameters.method))
 
     def _read(
         self, fields: list[_FieldAccess], call: _Call, namer: Namer, faults: FaultReporter
@@ -164,14 +189,13 @@ class _FieldAccess:
     def _quick(self, field: FieldSpec) -> Callable[[_Call, Namer], Any] | None:
         source = field.source
         if source == ("name", "self") and self._parameters.method:
-            return lambda call, namer: call[0][0]
+            return lambda call, namer: call.args[0]
         if source == ("name", "result"):
-            return lambda call, namer: None if call[2] is None else call[2][0]
+            return lambda call, namer: None if call.result is None else call.result[0]
         if self._tells_return(field):
             return None
         if source is None and self.name == "inputs" and not self._parameters.has("inputs"):
-            first = int(self._parameters.method)
-            return lambda call, namer: _inputs(call[0][first:], call[1])
+            return lambda call, namer: call.inputs()
         name = self.name if source is None else source[1] if source[0] == "name" else ""
         if self._parameters.has(name) and name not in ("result", "self"):
             return partial(self._argument, name)
@@ -180,7 +204,7 @@ class _FieldAccess:
     def _argument(self, name: str, call: _Call, namer: Namer) -> Datum:
         """A parameter of the callable."""
         try:
-            return self._parameters.get(name, call[0], call[1])
+            return self._parameters.get(name, call.args, call.kwargs)
         except KeyError:  # this call leaves it out
             return self._slow(call, namer)
 
@@ -210,7 +234,7 @@ class _FieldAccess:
         more = self._no_argument(name, of_group)
 
         def read(call: _Call) -> Any:
-            args, kwargs, result = call
+            args, kwargs, result = call.args, call.kwargs, call.result
             if result is not None and name == "result":
                 return result[0]
             if has or name in kwargs:
@@ -225,21 +249,20 @@ class _FieldAccess:
     def _no_argument(self, name: str, of_group: bool) -> Callable[[_Call], Any]:
         """Reads a name that is no argument of the call."""
         parameters, path = self._parameters, self._path
-        first = int(parameters.method)
         if name == "self" and parameters.method:
-            return lambda call: call[0][0]
+            return lambda call: call.args[0]
         if name == "callable":
             return lambda call: path
         if name == "arguments":
-            return lambda call: parameters.plain(call[0], call[1])
+            return lambda call: parameters.plain(call.args, call.kwargs)
         if name == "inputs":
-            return lambda call: _inputs(call[0][first:], call[1])
+            return lambda call: call.inputs()
         if name == INPUT_NAMES:
-            return lambda call: input_names(call[0][0], call[0][1:], call[1])
+            return lambda call: input_names(call.args[0], call.args[1:], call.kwargs)
         aliases = _ALIASES.get(name, ())
 
         def read(call: _Call) -> Any:
-            args, kwargs, result = call
+            args, kwargs, result = call.args, call.kwargs, call.result
             for alias in aliases:
                 try:
                     return parameters.get(alias, args, kwargs)
@@ -273,12 +296,6 @@ def _group_or_axis(read: Callable[[Any], Any], call: Any, axis: str) -> Any:
         return read(call)
     except KeyError:
         return axis
-
-
-def _inputs(args: Arguments, kwargs: Keywords) -> list[torch.Tensor]:
-    if not kwargs and len(args) == 1 and isinstance(args[0], torch.Tensor):
-        return [args[0]]
-    return tensors_in((args, kwargs))
 
 
 def attribute(thing: Any, name: str) -> Any:
