@@ -33,7 +33,7 @@ class SampleHistory(Protocol):
 
 @dataclass(slots=True)
 class Structure:
-    """The structure of models as read in one step, each part with the subjects that there were then."""
+    """The structure of models as read in one step or several, each part with the subjects that there were then."""
 
     columns: dict[tuple[str, str], tuple[tuple[str, ...], Mapping[str, Datum]]] = field(
         default_factory=dict

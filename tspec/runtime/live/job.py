@@ -46,7 +46,7 @@ from tspec.runtime.live.pending import (
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.source import LiveSource
 from tspec.runtime.live.watch import WatchSpec
-from tspec.runtime.live.watched import Arguments, Listener, Role, WatchedFunction
+from tspec.runtime.live.watched import Arguments, Listener, Role, WatchedFunction, asked
 from tspec.runtime.messages.say import warn
 from tspec.runtime.sources import Sources
 from tspec.values import Datum
@@ -197,9 +197,9 @@ class LiveJob(LiveSource):
         subject = args[0] if args else None
         listeners, events = watched.listeners, watched.events if self.watches else []
         if listeners:
-            listeners = [each for each in listeners if each[0].is_asked(subject, stack)]
+            listeners = asked(listeners, subject, stack)
         if events:
-            events = [each for each in events if each[0].is_asked(subject, stack)]
+            events = asked(events, subject, stack)
         if not listeners and not events:
             return original(*args, **kwargs)
         threads.frames.append((id(subject) if args else 0, watched.keys))

@@ -11,7 +11,7 @@ modules of their own: their prefixes are left out.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import torch
 from torch import nn
@@ -62,7 +62,7 @@ class ModelRegistry:
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
         self._settled = False
         """The first step has opened: roots keep their names, also when their modules are gone."""
-        self._shape: tuple[tuple[str, int], ...] = ()
+        self._shape: Hashable = None
 
     @property
     def tables(self) -> NameTables:
@@ -219,8 +219,7 @@ class ModelRegistry:
             module = root.module()
             if module is not None:
                 fill(tables, module, root, last)
-        shape = tuple((name, id(each.tensor)) for name, each in tables.parameters.items())
-        shape += tuple((name, id(module)) for name, module in tables.modules.items())
+        shape = _shape(tables)
         if shape != self._shape:
             self._shape = shape
             self.version += 1
@@ -304,3 +303,13 @@ def _own_class(module: nn.Module) -> type:
     while len(kind.__bases__) == 2 and kind.__bases__[0].__name__ == "FSDPModule":
         kind = kind.__bases__[1]
     return kind
+
+
+def _shape(tables: NameTables) -> Hashable:
+    """Equal for tables of the same objects and classes under the same names, in the same order."""
+    tensors = [each.tensor for each in tables.parameters.values()]
+    modules = tables.modules.values()
+    return (
+        *(tuple(tables.parameters), tuple(map(id, tensors))),
+        *(tuple(tables.modules), tuple(map(id, modules)), tuple(map(id, map(type, modules)))),
+    )

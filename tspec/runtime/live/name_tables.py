@@ -25,10 +25,16 @@ class RootModule:
     naming: Naming = str
     """From paths in the module to paths in the whole model; the module may be a part of it. From the empty path to
     the module's own title, empty where that is its class."""
+    names: dict[str, str] = field(default_factory=dict)
+    """The canonical names that were asked for, by path."""
 
     def name(self, path: str) -> str:
         """The canonical name of the thing at a path in the module."""
-        return f"{self.prefix}{self.naming(path)}" if path else self.title
+        found = self.names.get(path)
+        if found is None:
+            found = f"{self.prefix}{self.naming(path)}" if path else self.title
+            self.names[path] = found
+        return found
 
 
 @dataclass(slots=True)

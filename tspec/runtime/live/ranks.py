@@ -35,6 +35,17 @@ class RankTopology:
         self._staged: tuple[int, ...] | None = None
         """The ranks of the first pipeline."""
         self._place = (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+        self._steps = False
+        """A step has begun: groups stay as they are until the next one begins."""
+        self._placed = False
+        """`_place` was read in this step."""
+        self._of_callables: dict[str, tuple[int, ...]] = {}
+        """The groups that callables have given in this step."""
+
+    def step_opens(self) -> None:
+        """A step opens: the script may have built other groups since the last one."""
+        self._steps, self._placed = True, False
+        self._of_callables.clear()
 
     @property
     def rank(self) -> int:
@@ -56,8 +67,9 @@ class RankTopology:
         return get_pg_count() if _AVAILABLE else 0
 
     def _look(self) -> None:
-        if _started():
+        if not self._placed and _started():
             self._place = (dist.get_rank(), dist.get_world_size())
+            self._placed = self._steps
 
     def add_mesh(self, mesh: Any) -> None:
         """A mesh was built. A submesh of a known one is not kept."""
@@ -163,7 +175,18 @@ class RankTopology:
         return self._of_mesh.get(name)
 
     def _called(self, spec: GroupSpec | None) -> tuple[int, ...] | None:
-        if spec is None or not _started():
+        if spec is None:
+            return None
+        found = self._of_callables.get(spec.name)
+        if found is None:
+            found = self._calls(spec)
+            if found is not None and self._steps:
+                self._of_callables[spec.name] = found
+        return found
+
+    def _calls(self, spec: GroupSpec) -> tuple[int, ...] | None:
+        """The group that a callable of the framework gives."""
+        if not _started():
             return None
         for path in spec.callables:
             place = dotted.find(path)

@@ -338,6 +338,7 @@ class SubjectRegistry:
 
     def step_opens(self) -> None:
         """A step opens: batches of the last one are gone, layers may have been replaced."""
+        self.ranks.step_opens()
         self.batches.step_opens()
         self.messages.step_opens()
         self.wrappers.step_opens()

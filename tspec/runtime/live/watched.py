@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch.fx import _symbolic_trace
@@ -23,6 +23,8 @@ from tspec.runtime.live.watch import EventSpec
 
 Arguments = tuple[Any, ...]
 Guard = Callable[[Any], bool]
+W = TypeVar("W")
+"""What does the work of a role."""
 
 
 class Listener:
@@ -76,17 +78,32 @@ class Role:
         else:
             self.name = self.path if self.event.family else self.event.name
 
-    def is_asked(self, subject: Any, stack: Sequence[WatchedCall]) -> bool:
-        """True if this role looks at a call with this first argument and these enclosing calls."""
-        if stack and self.event is not None:
-            if self.once and stack[-1].event == self.key:
-                return False
-            if self.event.outermost:
-                name = self.name
-                for call in stack:
-                    if call.event == name:
-                        return False
-        return self.guard is None or self.guard(subject)
+    def is_inner(self, stack: Sequence[WatchedCall]) -> bool:
+        """True if a call within these calls does not count."""
+        if self.once and stack[-1].event == self.key:
+            return True
+        if self.event is not None and self.event.outermost:
+            name = self.name
+            for call in stack:
+                if call.event == name:
+                    return True
+        return False
+
+
+def asked(
+    roles: list[tuple[Role, W]], subject: Any, stack: Sequence[WatchedCall]
+) -> list[tuple[Role, W]]:
+    """The roles, each with what does its work, that look at a call with this first argument and these enclosing calls.
+
+    One function, and no method of each role: it is run at every call of every module.
+    """
+    found = []
+    for each in roles:
+        role = each[0]
+        guard = role.guard
+        if (guard is None or guard(subject)) and not (stack and role.is_inner(stack)):
+            found.append(each)
+    return found
 
 
 class WatchedFunction:
@@ -122,7 +139,7 @@ class WatchedFunction:
         if self.hides:
             return True
         subject = args[0] if args else None
-        return any(role.is_asked(subject, stack) for role, _ in self.listeners)
+        return bool(asked(self.listeners, subject, stack))
 
 
 class CallTaker(Protocol):

@@ -235,11 +235,10 @@ class _AllGatherThread(threading.Thread):
             self._group = self._transport.connected(self._leaves)
             self.connected = self._group is not None
             while self._group is not None and (given := self._next()) is not None:
-                found = self._round(encode(given))
+                found = self._round(given)
                 if found is None:
                     _never_freed(self._group)
                     return
-                found[self._transport.rank] = given
                 self._standing = self._standing.after(found)
                 with self._changed:
                     self._over.append((len(given), found))
@@ -260,10 +259,11 @@ class _AllGatherThread(threading.Thread):
             given, self._given = self._given, []
             return given
 
-    def _round(self, payload: bytes) -> Round | None:
+    def _round(self, given: list[Packet]) -> Round | None:
         """The packets of all ranks, gathered in two parts where they do not fit into one; None if
         the job ended meanwhile.
         """
+        payload = encode(given)
         rows = self._gathered(payload, self._slot)
         if rows is None:
             return None
@@ -274,7 +274,12 @@ class _AllGatherThread(threading.Thread):
                 size *= 2
             self._slot = min(MOST, size)
             rows = self._gathered(payload, needed)
-        return None if rows is None else [decode(row[:length]) for length, row in rows]
+        if rows is None:
+            return None
+        return [
+            given if rank == self.rank else decode(row[:length])
+            for rank, (length, row) in enumerate(rows)
+        ]
 
     def _gathered(self, payload: bytes, size: int) -> list[tuple[int, bytes]] | None:
         """Length and first bytes of each rank's payload, as many as fit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tspec.runtime.joint import (
     AbsentMembers,
@@ -21,6 +21,8 @@ from tspec.values import Datum
 
 if TYPE_CHECKING:
     from tspec.runtime.generated import GeneratedModule
+
+T = TypeVar("T")
 
 LATE = 2
 """Steps, or epochs, for which windows are kept after all ranks have passed them."""
@@ -220,11 +222,18 @@ class GatheredPackets:
         views, rules = self._living(), self.program.rules
         for known in self._ranks.values():
             for number, windows in known.windows.items():
-                declared = rules[number]
-                windows[:] = [w for w in windows if not _all_past(views, declared, w[0] + LATE)]
+                _drop_past(windows, views, rules[number])
             for number, places in known.places.items():
-                declared = rules[number]
-                places[:] = [at for at in places if not _all_past(views, declared, at[0] + LATE)]
+                _drop_past(places, views, rules[number])
+
+
+def _drop_past(held: list[tuple[int, T]], views: Sequence[RankView], declared: RuleRecord) -> None:
+    """Drop from the front what lies `LATE` units behind all ranks. Each begins with its step, epoch or run, ascending."""
+    first = next(
+        (place for place, one in enumerate(held) if not _all_past(views, declared, one[0] + LATE)),
+        len(held),
+    )
+    del held[:first]
 
 
 def _all_past(views: Sequence[RankView], declared: RuleRecord, unit: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from tspec.runtime.columns import Structure
 from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.instant import StateInstant
@@ -13,21 +15,25 @@ class InstantFactory:
 
     def __init__(self, samples: SampleStore | None) -> None:
         self.samples = samples
-        self._structure_of: tuple[int, Structure] = (0, Structure())
-        """A step, and the structure of models that was read in it."""
+        self._structure_of: tuple[int, Hashable, Structure] = (0, None, Structure())
+        """A step, the source's version when it opened, and the structure of models that has been read."""
         self._pass: tuple[int, StateInstant] | None = None
         """The outermost forward call that runs, and an instant in it."""
 
     def instant(self, source: StateSource, context: Context) -> StateInstant:
-        """The current instant. The structure of models is read once in a step, and at every instant
-        before the first step.
+        """The current instant. The structure of models is read once in a step whose `source.version` differs from the
+        last step's, and at every instant before the first step.
         """
         now = StateInstant(source, context, self.samples)
-        if context.step != self._structure_of[0]:
-            self._structure_of = (context.step, Structure())
         if context.step > 0:
-            now.structure = self._structure_of[1]
+            if context.step != self._structure_of[0]:
+                self._step_opens(context.step, source.version)
+            now.structure = self._structure_of[2]
         return now
+
+    def _step_opens(self, step: int, version: Hashable) -> None:
+        _, before, structure = self._structure_of
+        self._structure_of = (step, version, structure if version == before else Structure())
 
     def look(self, source: StateSource) -> None:
         """Keep the samples of subjects created since the last call."""

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakSet
 
 import torch
 import torch.distributed as dist
 
 from tspec.runtime.live.entities.kind import ABSENT, asked
+from tspec.runtime.live.identity import IdentitySet
 from tspec.runtime.live.watch import GroupSpec
 
 STATE = "megatron.core.parallel_state"
@@ -32,7 +32,7 @@ class ShardedFields:
     """Fields of parameters and modules of one job. Groups and attributes are read anew each time."""
 
     def __init__(self) -> None:
-        self._sharding: WeakSet[Any] = WeakSet()
+        self._sharding: IdentitySet[Any] = IdentitySet()
         """The distributed optimizers that were seen."""
 
     def learn(self, optimizer: Any) -> None:
@@ -49,25 +49,24 @@ class ShardedFields:
         """
         if kind == "parameter":
             read = _OF_PARAMETERS.get(name)
-            if read is not None and _groups() is not None:
+            if _groups() is None:
+                return {}
+            if name == "replicas":
+                return _replicas(things)
+            if read is not None:
                 if name == "whole_shape":
                     things = {s: one for s, one in things.items() if one.module is not None}
-                alone = (dist.get_rank(),) if name == "replicas" else ABSENT
                 return {
-                    s: alone if one.module is None else read(self, one.tensor)
+                    s: ABSENT if one.module is None else read(self, one.tensor)
                     for s, one in things.items()
                 }
         elif kind == "module" and (of := _OF_CONFIGURATIONS.get(name)) is not None:
             return {s: of(getattr(one, "config", None)) for s, one in things.items()}
         return {}
 
-    def replicas(self, parameter: torch.Tensor) -> tuple[int, ...]:
-        """The ranks that hold a copy of the parameter."""
-        return ranks_of(axes(parameter))
-
     def counted(self, parameter: torch.Tensor) -> bool:
         """True if this rank is the first that holds a copy of the main gradient."""
-        copies = ranks_of(axes(parameter, data_parallel=not self.sharded(parameter)))
+        copies = ranks_of(axes(*_flags(parameter), data_parallel=not self.sharded(parameter)))
         return copies[0] == dist.get_rank()
 
     def sharded(self, parameter: torch.Tensor) -> bool:
@@ -106,10 +105,31 @@ class ShardedFields:
 
     def _optimizer_of(self, parameter: torch.Tensor) -> Any:
         """The distributed optimizer that updates a parameter, also where this rank owns no part of it."""
-        for optimizer in self._sharding:
+        for optimizer in self._sharding.alive():
             if any(parameter in buffer.param_index_map for buffer in optimizer.buffers):
                 return optimizer
         return None
+
+
+def _replicas(parameters: Mapping[str, Any]) -> Mapping[str, tuple[int, ...]]:
+    """The ranks that hold a copy of each parameter. Parameters with the same flags have the same ranks."""
+    alone = (dist.get_rank(),)
+    known: dict[tuple[bool, bool, bool], tuple[int, ...]] = {}
+    found: dict[str, tuple[int, ...]] = {}
+    for subject, one in parameters.items():
+        if one.module is None:
+            found[subject] = alone
+            continue
+        flags = _flags(one.tensor)
+        if flags not in known:
+            known[flags] = ranks_of(axes(*flags))
+        found[subject] = known[flags]
+    return found
+
+
+def _flags(parameter: torch.Tensor) -> tuple[bool, bool, bool]:
+    """What decides which ranks hold copies of a parameter: the arguments of `axes`."""
+    return is_expert(parameter), is_cut(parameter), is_shared_embedding(parameter)
 
 
 def is_expert(parameter: torch.Tensor) -> bool:
@@ -126,6 +146,11 @@ def is_cut(parameter: torch.Tensor) -> bool:
     if not getattr(parameter, "tensor_model_parallel", False):
         return False
     return not is_expert(parameter) or _size(_groups().get_expert_tensor_parallel_group) > 1
+
+
+def is_shared_embedding(parameter: torch.Tensor) -> bool:
+    """True if the first and the last stage each hold a copy of the parameter."""
+    return bool(getattr(parameter, "shared_embedding", False))
 
 
 def whole_shape(parameter: torch.Tensor) -> tuple[int, ...]:
@@ -176,8 +201,7 @@ _OF_PARAMETERS = {
     "sequence_parallel": lambda pieces, p: bool(getattr(p, "sequence_parallel", False)),
     "whole_shape": lambda pieces, p: whole_shape(p),
     "cuts": lambda pieces, p: cuts(p),
-    "shared_embedding": lambda pieces, p: bool(getattr(p, "shared_embedding", False)),
-    "replicas": ShardedFields.replicas,
+    "shared_embedding": lambda pieces, p: is_shared_embedding(p),
     "counted": ShardedFields.counted,
     "sharded": ShardedFields.sharded,
     "main_grad": ShardedFields.main_grad,
@@ -198,20 +222,24 @@ def _groups() -> Any:
     return state if is_set_up and dist.is_initialized() else None
 
 
-def axes(parameter: torch.Tensor, *, data_parallel: bool = True) -> Iterator[Any]:
-    """The process groups along which the other ranks hold a copy of a parameter."""
+def axes(expert: bool, cut: bool, shared: bool, *, data_parallel: bool = True) -> Iterator[Any]:
+    """The process groups along which the other ranks hold a copy of a parameter.
+
+    `expert`, `cut` and `shared`: it is an expert's, it is sharded over tensor-parallel ranks, it is an embedding that
+    two stages hold.
+    """
     state = _groups()
-    if is_expert(parameter):
+    if expert:
         if data_parallel:
             yield state.get_expert_data_parallel_group(check_initialized=False)
-        if not is_cut(parameter):
+        if not cut:
             yield state.get_expert_tensor_parallel_group(check_initialized=False)
         return
     if data_parallel:
         yield state.get_data_parallel_group(with_context_parallel=True)
-    if not is_cut(parameter):
+    if not cut:
         yield state.get_tensor_model_parallel_group(check_initialized=False)
-    if getattr(parameter, "shared_embedding", False):
+    if shared:
         yield state.get_embedding_group(check_initialized=False)
 
 
