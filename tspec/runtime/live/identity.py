@@ -29,6 +29,9 @@ class IdentitySet(Generic[T]):
         known = self._references.get(id(thing))
         return known is not None and known() is thing
 
+    def __len__(self) -> int:
+        return len(self._references)
+
     def alive(self) -> list[T]:
         """The objects that still exist, in the order in which they were added."""
         found = [reference() for reference in list(self._references.values())]

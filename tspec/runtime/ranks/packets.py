@@ -229,13 +229,17 @@ class GatheredPackets:
 
 def _drop_past(held: list[tuple[int, T]], views: Sequence[RankView], declared: RuleRecord) -> None:
     """Drop from the front what lies `LATE` units behind all ranks. Each begins with its step, epoch or run, ascending."""
-    first = next(
-        (place for place, one in enumerate(held) if not _all_past(views, declared, one[0] + LATE)),
-        len(held),
-    )
-    del held[:first]
+    past = 0
+    for one in held:
+        if not _all_past(views, declared, one[0] + LATE):
+            break
+        past += 1
+    del held[:past]
 
 
 def _all_past(views: Sequence[RankView], declared: RuleRecord, unit: int) -> bool:
     """True if none of these ranks sends anything more about a step, epoch or run."""
-    return all(view.is_past(declared, unit) for view in views)
+    for view in views:  # noqa: SIM110 (`all` with a generator takes three times as long)
+        if not view.is_past(declared, unit):
+            return False
+    return True

@@ -105,6 +105,8 @@ class ShardedFields:
 
     def _optimizer_of(self, parameter: torch.Tensor) -> Any:
         """The distributed optimizer that updates a parameter, also where this rank owns no part of it."""
+        if not self._sharding:
+            return None
         for optimizer in self._sharding.alive():
             if any(parameter in buffer.param_index_map for buffer in optimizer.buffers):
                 return optimizer
