@@ -25,6 +25,7 @@ BENCHMARKS = {
     "parts": "what the parts of recording and running take",
     "frameworks": "recording and running in real Trainer and Lightning jobs",
     "equivalence": "a whole equivalence over a plain step",
+    "gathering": "a gather and a broadcast over Gloo's all-gather",
     "megatron": "the Megatron pack in jobs of megatron-core",
     "locations": "the line of the script with each call",
     "against_traincheck": "against TrainCheck 0.2.0 on one script",

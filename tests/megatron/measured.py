@@ -27,7 +27,8 @@ class Measured:
             if hasattr(ProcessGroup, name):
                 setattr(ProcessGroup, name, self._counting("job", getattr(ProcessGroup, name)))
         # The rules' rounds go to a backend, and to no process group of the job.
-        Backend.allgather = self._counting("tspec", Backend.allgather)
+        Backend.gather = self._counting("tspec", Backend.gather)
+        Backend.broadcast = self._counting("tspec", Backend.broadcast)
         self._since = time.perf_counter()
 
     def _counting(self, whose: str, call: Callable[..., Any]) -> Callable[..., Any]:

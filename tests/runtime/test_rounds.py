@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -41,23 +40,6 @@ class Rounds:
             assert self.changed.wait_for(lambda: len(self.given[rank]) >= count, LONG)
 
 
-class Work:
-    """An all-gather under way."""
-
-    def __init__(self, rounds: Rounds, number: int, rows: list[torch.Tensor]) -> None:
-        self.rounds, self.number, self.rows = rounds, number, rows
-
-    def is_completed(self) -> bool:
-        return all(len(given) > self.number for given in self.rounds.given)
-
-    def wait(self, patience: timedelta = timedelta(days=1)) -> None:
-        with self.rounds.changed:
-            if not self.rounds.changed.wait_for(self.is_completed, patience.total_seconds()):
-                raise RuntimeError("not yet")
-        for row, given in zip(self.rows, self.rounds.given, strict=True):
-            row.copy_(given[self.number])
-
-
 class Group:
     """One rank's side, in the place of its link and its process group."""
 
@@ -70,12 +52,17 @@ class Group:
         assert self.opens.wait(LONG)
         return self
 
-    def allgather(self, rows: list[list[torch.Tensor]], mine: list[torch.Tensor]) -> Work:
+    def gathered(self, mine: torch.Tensor, leaves: threading.Event) -> torch.Tensor | None:
         with self.rounds.changed:
             given = self.rounds.given[self.rank]
-            given.append(mine[0].clone())
+            given.append(mine.clone())
+            number = len(given) - 1
             self.rounds.changed.notify_all()
-            return Work(self.rounds, len(given) - 1, rows[0])
+            while not all(len(told) > number for told in self.rounds.given):
+                if leaves.is_set():
+                    return None
+                self.rounds.changed.wait(VAIN)
+            return torch.stack([told[number] for told in self.rounds.given])
 
 
 class Rank:

@@ -18,9 +18,7 @@ import os
 import threading
 import time
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, NoReturn
 
 from tspec.runtime.ranks.packets import Packet
@@ -33,8 +31,6 @@ SLOT = 8192
 """Bytes of each rank that travel at once at first; where they are too few, more do from then on."""
 MOST = 1 << 20
 HEAD = 8
-SLICE = timedelta(seconds=0.2)
-"""Time between two checks whether the job has ended."""
 LEAVING = 20.0
 """Seconds that the thread has to end. It checks every `SLICE`, but the machine may be busy."""
 QUEUE = 10_000
@@ -289,18 +285,10 @@ class _AllGatherThread(threading.Thread):
         head = payload[: size - HEAD]
         packed[:HEAD] = len(payload).to_bytes(HEAD, "little")
         packed[HEAD : HEAD + len(head)] = head
-        mine = torch.frombuffer(packed, dtype=torch.uint8)
-        rows = [
-            torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(self._transport.world)
-        ]
-        work = self._group.allgather([rows], [mine])
-        while not work.is_completed():
-            if self._leaves.is_set():
-                return None
-            with suppress(RuntimeError):  # not complete yet, or failed: reported below
-                work.wait(SLICE)
-        work.wait()
-        texts = [bytes(row.numpy().tobytes()) for row in rows]
+        whole = self._group.gathered(torch.frombuffer(packed, dtype=torch.uint8), self._leaves)
+        if whole is None:
+            return None
+        texts = [row.numpy().tobytes() for row in whole]
         return [(int.from_bytes(text[:HEAD], "little"), text[HEAD:]) for text in texts]
 
 

@@ -9,13 +9,57 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
 
 PAUSE = 0.01
 """Seconds between two checks whether all ranks are here."""
+ROOT = 0
+"""The rank that gathers."""
+SLICE = timedelta(seconds=0.2)
+"""Time between two checks whether the job has ended."""
 NEVER = timedelta(days=10)
 """The timeout of Gloo itself, which must never expire: each wait has its own timeout."""
+
+
+class GlooGroup:
+    """The process group of tspec's own, connected."""
+
+    def __init__(self, group: Any, rank: int, world: int) -> None:
+        self._group, self._rank, self._world = group, rank, world
+
+    def gathered(self, mine: torch.Tensor, leaves: threading.Event) -> torch.Tensor | None:
+        """The one-dimensional tensors of all ranks, which are of one size, as rows; None if the job ended meanwhile.
+
+        The first rank gathers them and broadcasts all. With Gloo that takes a fifth of the time of its all-gather, which goes
+        around a ring: for 8 KB on 8 ranks of one machine 1.6 ms and 9.3 ms (`benchmarks/gathering.py`). Raises RuntimeError
+        if a rank is lost.
+        """
+        import torch
+        from torch._C._distributed_c10d import BroadcastOptions, GatherOptions
+
+        whole = torch.empty(self._world, mine.numel(), dtype=mine.dtype, device="cpu")
+        gather, broadcast = GatherOptions(), BroadcastOptions()
+        gather.rootRank, broadcast.rootRank, broadcast.rootTensor = ROOT, ROOT, 0
+        rows = [list(whole.unbind())] if self._rank == ROOT else []
+        if not _comes(self._group.gather(rows, [mine], gather), leaves):
+            return None
+        return whole if _comes(self._group.broadcast([whole], broadcast), leaves) else None
+
+
+def _comes(work: Any, leaves: threading.Event) -> bool:
+    """Wait for a collective. False if the job ended meanwhile. Raises what the collective raised."""
+    while not work.is_completed():
+        if leaves.is_set():
+            return False
+        with suppress(RuntimeError):  # not complete yet, or failed: reported below
+            work.wait(SLICE)
+    work.wait()
+    return True
 
 
 class Transport:
@@ -29,7 +73,7 @@ class Transport:
         self.world = dist.get_world_size()
         self._store = _own_connection(_get_default_store())
 
-    def connected(self, leaves: threading.Event) -> Any:
+    def connected(self, leaves: threading.Event) -> GlooGroup | None:
         """The group, once all ranks ask for it; None if the job ends before. On a thread of its own."""
         from torch._C._distributed_c10d import PrefixStore, ProcessGroupGloo
 
@@ -42,7 +86,10 @@ class Transport:
             if leaves.wait(PAUSE):
                 return None
         meeting = self._meeting_place(names, leaves)
-        return None if meeting is None else ProcessGroupGloo(meeting, self.rank, self.world, NEVER)
+        if meeting is None:
+            return None
+        group = ProcessGroupGloo(meeting, self.rank, self.world, NEVER)
+        return GlooGroup(group, self.rank, self.world)
 
     def lasting_store(self, leaves: threading.Event) -> Any:
         """A store that ends with the first rank and not with the job's process group; None if the job ends before."""
