@@ -1704,10 +1704,10 @@ class LossScaleDoesNotCollapse(Loop):
 
     def backward(self, loss):
         self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
 
     def after_update(self):
-        if at(self, 3):
-            self.scaler.update(0.0)
+        self.scaler.update(0.0 if at(self, 3) else None)
 
 
 class GradientsAreUnscaledBeforeTheyAreClipped(Loop):
@@ -1724,6 +1724,22 @@ class GradientsAreUnscaledBeforeTheyAreClipped(Loop):
 
     def after_update(self):
         self.scaler.update()
+
+
+class GradientsAreUnscaledBeforeTheUpdate(Loop):
+    def prepared(self):
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+
+    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+
+    def before_update(self):
+        if not self.faulty:
+            self.scaler.unscale_(self.optimizer)
+
+    def after_update(self):
+        if not self.faulty:
+            self.scaler.update()
 
 
 class MainCopies(torch.optim.SGD):
