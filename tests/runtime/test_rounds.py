@@ -6,10 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import ProcessGroupGloo
 
 from tspec.runtime.ranks.allgather import (
     AllGather,
@@ -20,6 +23,7 @@ from tspec.runtime.ranks.allgather import (
 )
 from tspec.runtime.ranks.packets import Packet
 from tspec.runtime.ranks.sync import INDEPENDENT, LOCKSTEP, STAGGERED, SyncPolicy
+from tspec.runtime.ranks.transport import GlooGroup
 
 LONG = 200.0
 """Seconds for what comes, however busy the machine is."""
@@ -237,3 +241,37 @@ def test_standing_is_that_of_all_rounds() -> None:
     assert (standing.answers(0), standing.answers(1)) == (False, False)
     standing = standing.after([[packet(5)], [packet(5)]])
     assert standing == RoundProgress((5, 5), frozenset())
+
+
+class RealTransport:
+    """The place of a rank among ranks that Gloo connects within this process. `fails` at its first round."""
+
+    def __init__(self, store: dist.Store, rank: int, world: int, fails: bool) -> None:
+        self._store, self.rank, self.world, self._fails = store, rank, world, fails
+
+    def connected(self, leaves: threading.Event) -> GlooGroup:
+        group = ProcessGroupGloo(self._store, self.rank, self.world, timedelta(days=1))
+        return FailingGroup(group) if self._fails else GlooGroup(group, self.rank, self.world)
+
+
+class FailingGroup(GlooGroup):
+    """A group of a rank that fails before it gives anything."""
+
+    def __init__(self, group: ProcessGroupGloo) -> None:
+        self._group = group
+
+    def gathered(self, mine: torch.Tensor, leaves: threading.Event) -> torch.Tensor | None:
+        raise RuntimeError("failed")
+
+
+def test_a_lost_rank_is_known_to_all_and_not_only_to_the_rank_that_gathers() -> None:
+    store = dist.HashStore()
+    threads = [
+        _AllGatherThread(RealTransport(store, rank, 4, rank == 3))  # type: ignore[arg-type]
+        for rank in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+        thread.give(packet(1))
+    told = [thread.take(LONG) for thread in threads]
+    assert all(isinstance(each, str) for each in told), told

@@ -16,8 +16,8 @@ STRUCTURE = frozenset(
         ("parameter", "names"),
     )
 )
-"""Kind and field: in a job these are read once in a step, as long as `StateSource.version` is the same once in all steps, and
-anew with new subjects."""
+"""Kind and field: in a job these are read once for all steps in which `StateSource.version` is the same, and anew with new
+subjects."""
 
 BUILT = STRUCTURE | {
     ("module", "parameters"),

@@ -239,11 +239,12 @@ class _AllGatherThread(threading.Thread):
                 with self._changed:
                     self._over.append((len(given), found))
                     self._changed.notify_all()
-            self._group = None
         except Exception as problem:  # the job's side reports it
             with self._changed:
                 self._failed = str(problem) or type(problem).__name__
                 self._changed.notify_all()
+        finally:
+            self._group = None  # connections close: a rank that waits for this one goes on alone
 
     def _next(self) -> list[Packet] | None:
         """The packets for the next round, perhaps none; None when the job ends."""
