@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -166,3 +168,34 @@ def test_a_resumed_job_has_the_names_of_the_first_run(resumed: bool) -> None:
         names = job.state.models.parameters()
         assert list(names) == ["fc.weight", "fc.bias", "Net#2.fc.weight", "Net#2.fc.bias"]
         assert names["fc.weight"].tensor is net.fc.weight
+
+
+def alias(net: Net) -> None:
+    """Another name for a parameter."""
+    net.fc.same = net.fc.weight
+
+
+def exchange(net: Net) -> None:
+    """Another module under the name of one."""
+    net.fc = nn.Linear(2, 2)
+
+
+def derive(net: Net) -> None:
+    """Another class of a module, as `parametrize` and `fully_shard` give it."""
+    net.fc.__class__ = type("Derived", (nn.Linear,), {})
+
+
+@pytest.mark.parametrize("change", [alias, exchange, derive])
+def test_the_version_differs_if_and_only_if_the_structure_does(
+    change: Callable[[Net], None],
+) -> None:
+    net = Net()
+    models = ModelRegistry()
+    models.add_root(net)
+    models.refresh()
+    before = models.version
+    models.refresh()
+    assert models.version == before
+    change(net)
+    models.refresh()
+    assert models.version > before

@@ -311,5 +311,6 @@ def _shape(tables: NameTables) -> Hashable:
     modules = tables.modules.values()
     return (
         *(tuple(tables.parameters), tuple(map(id, tensors))),
+        *(tuple(tables.parameter_at), tuple(tables.parameter_at.values())),
         *(tuple(tables.modules), tuple(map(id, modules)), tuple(map(id, map(type, modules)))),
     )
