@@ -30,6 +30,7 @@ from tspec.runtime.live.by_hand import HandUpdates
 from tspec.runtime.live.departures import DepartedSubjects
 from tspec.runtime.live.fields import FieldReader
 from tspec.runtime.live.functions import WatchedFunctions
+from tspec.runtime.live.instrument.frames import call_with_room
 from tspec.runtime.live.instrument.locations import ScriptLocations
 from tspec.runtime.live.instrument.threads import IsolatedWork, ThreadState, UnseenCalls
 from tspec.runtime.live.mechanisms import install
@@ -192,6 +193,8 @@ class LiveJob(LiveSource):
         if watched.hides:
             with UnseenCalls(PROCESS.quiet):
                 return original(*args, **kwargs)
+        if watched.room:
+            original = partial(call_with_room, original)
         threads = self.threads
         stack = threads.stack
         subject = args[0] if args else None

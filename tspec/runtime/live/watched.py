@@ -68,6 +68,8 @@ class Role:
     """Calls within this one are not seen."""
     once: bool = False
     """A call right inside of a call of the same event (`F.linear` in `Linear.forward`) is no second one."""
+    room: bool = False
+    """A call lasts for most of a step, so it is worth its time that the frames within it find room (`with_room`)."""
 
     name: str = field(init=False)
     """The event that a call is: in a family, the callable's own path."""
@@ -109,7 +111,7 @@ def asked(
 class WatchedFunction:
     """A function and its roles."""
 
-    __slots__ = ("events", "hides", "keys", "listeners", "parameters", "roles")
+    __slots__ = ("events", "hides", "keys", "listeners", "parameters", "roles", "room")
 
     def __init__(self, function: Callable[..., Any], method: bool = False) -> None:
         self.parameters = CallSignature(function, method)
@@ -117,7 +119,7 @@ class WatchedFunction:
         self.listeners: list[tuple[Role, Listener]] = []
         self.events: list[tuple[Role, FieldReader]] = []
         self.keys: frozenset[tuple[bool, str]] = frozenset()
-        self.hides = False
+        self.hides = self.room = False
 
     def add(self, role: Role) -> None:
         """Look at the function for one more reason."""
@@ -133,6 +135,7 @@ class WatchedFunction:
             self.events.append((role, role.reader))
         self.keys |= {key}
         self.hides |= role.hides
+        self.room |= role.room
 
     def follows(self, args: Arguments, stack: Sequence[WatchedCall]) -> bool:
         """True if a mechanism looks at a call, or hides what is within it."""

@@ -160,7 +160,8 @@ def install(job: FollowedJob, pieces: ShardedFields) -> None:
     """Follow a job's schedules and optimizers; `pieces` learns of the optimizers."""
     schedule = MicrobatchCounter(job)
     for path in LOOPS:
-        job.functions.watch_path(Role("schedule", ScheduleListener(job, schedule), path=path))
+        listener = ScheduleListener(job, schedule)
+        job.functions.watch_path(Role("schedule", listener, path=path, room=True))
     forward, backward = ForwardStepListener(schedule), BackwardStepListener(schedule)
     job.functions.watch_path(Role("forward step", forward, path=f"{SCHEDULES}.forward_step"))
     job.functions.watch_path(Role("backward step", backward, path=f"{SCHEDULES}.backward_step"))

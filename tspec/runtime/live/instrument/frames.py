@@ -12,6 +12,7 @@ from tspec.runtime.live.instrument.swap import PREFIX
 ROOM = 66_000
 """Words. The piece of memory for a frame is the next power of two; nearly half of it is left to other frames."""
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 PACKAGE = f"{Path(__file__).resolve().parents[3]}/"
 """The folder of tspec's code."""
@@ -34,6 +35,12 @@ def with_room(function: F) -> F:
     code: CodeType = function.__code__
     function.__code__ = code.replace(co_stacksize=code.co_stacksize + ROOM)
     return function
+
+
+@with_room
+def call_with_room(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """Call a function within which all frames find room."""
+    return function(*args, **kwargs)
 
 
 @with_room
