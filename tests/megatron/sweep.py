@@ -25,9 +25,6 @@ their own. Printed by:
 
     python -m tests.megatron.sweep > docs/megatron_clean.md
 
-Not all rows are of one run: a job is run again by itself (`--only`) where it or a rule has changed, so seconds and what
-is decided are those of several states of the packs.
-
 """
 PACKS = ("essentials", "megatron", "communication", "data_parallel", "checkpoints", "moe")
 LLAMA = "kv=2,swiglu,rms,rope"
