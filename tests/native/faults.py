@@ -186,9 +186,7 @@ FAULTS = (
         "replicated plain",
         "of_a_copy",
         "The optimizer holds the parameters of a copy of the model.",
-        Found(
-            "optimizers_hold_parameters_of_a_model", 1, (0, 1), "optimizer.0, embed.weight"
-        ),
+        Found("optimizers_hold_parameters_of_a_model", 1, (0, 1), "optimizer.0, embed.weight"),
     ),
     Fault(
         "replicated zero",
