@@ -164,7 +164,7 @@ AVERAGES = (
         "s4_average_of_weights",
         "sum-by-hand",
         "averages_stay_near_their_weights",
-        40,
+        20,
         ("specs/advice",),
     ),
 )
