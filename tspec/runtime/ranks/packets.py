@@ -239,7 +239,7 @@ def _drop_past(held: list[tuple[int, T]], views: Sequence[RankView], declared: R
 
 def _all_past(views: Sequence[RankView], declared: RuleRecord, unit: int) -> bool:
     """True if none of these ranks sends anything more about a step, epoch or run."""
-    for view in views:  # noqa: SIM110 (`all` with a generator takes three times as long)
+    for view in views:  # noqa: SIM110 (at each step, and faster than a generator)
         if not view.is_past(declared, unit):
             return False
     return True

@@ -48,18 +48,17 @@ class ShardedFields:
         Their names are numbers on the rank, so they cannot be paired.
         """
         if kind == "parameter":
-            read = _OF_PARAMETERS.get(name)
-            if _groups() is None:
+            if (name not in _OF_PARAMETERS and name != "replicas") or _groups() is None:
                 return {}
             if name == "replicas":
                 return _replicas(things)
-            if read is not None:
-                if name == "whole_shape":
-                    things = {s: one for s, one in things.items() if one.module is not None}
-                return {
-                    s: ABSENT if one.module is None else read(self, one.tensor)
-                    for s, one in things.items()
-                }
+            read = _OF_PARAMETERS[name]
+            if name == "whole_shape":
+                things = {s: one for s, one in things.items() if one.module is not None}
+            return {
+                s: ABSENT if one.module is None else read(self, one.tensor)
+                for s, one in things.items()
+            }
         elif kind == "module" and (of := _OF_CONFIGURATIONS.get(name)) is not None:
             return {s: of(getattr(one, "config", None)) for s, one in things.items()}
         return {}

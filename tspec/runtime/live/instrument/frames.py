@@ -28,9 +28,9 @@ def with_room(function: F) -> F:
     """Give a function a frame so large that the frames of all calls within it lie in one piece of memory with its own.
 
     CPython (`push_chunk` in pystate.c) maps frames in pieces of 16 KB. A call that begins a new piece maps it, and
-    unmaps it when it returns: some 8 microseconds, at each call from the same depth. Frames of tspec make the stack of
-    a job deeper, so that such a depth may be that of a model's layers. For a frame of 528 KB a piece of 1 MB is mapped,
-    of which only pages that are used take memory.
+    unmaps it when it returns, and so does each later call from the same depth. Frames of tspec make the stack of a job
+    deeper, so that such a depth may be that of a model's layers. The large frame needs 528 KB, so CPython maps a piece
+    of 1 MB. Only pages that are used take memory.
     """
     code: CodeType = function.__code__
     function.__code__ = code.replace(co_stacksize=code.co_stacksize + ROOM)
