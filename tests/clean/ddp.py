@@ -1,10 +1,12 @@
 """Clean: DDP on two gloo ranks, started by spawn, by fork, or by a launcher's environment.
 
 With `--late`, the process group is built only after the model has taken some steps alone. `--wrapper` takes another
-way to reduce gradients: a hook on the module itself, DDP that is compiled, or FSDP with flat parameters.
+way to reduce gradients: a hook on the module itself, DDP that is compiled, or FSDP with flat parameters. With
+`--average`, each rank keeps an average of the weights, and ranks gather what it predicts after each epoch.
 """
 
 import argparse
+import copy
 import multiprocessing
 import os
 import subprocess
@@ -38,6 +40,22 @@ def step(model, optimizer, images, labels):
     return loss.item()
 
 
+def follow(average, model):
+    with torch.no_grad():
+        for mean, parameter in zip(average.parameters(), model.parameters(), strict=True):
+            mean.mul_(0.95).add_(parameter, alpha=0.05)
+        for mine, buffer in zip(average.buffers(), model.buffers(), strict=True):
+            mine.copy_(buffer)
+
+
+def predict(average, images, world):
+    with torch.no_grad():
+        mine = average.eval()(images).argmax(1)
+    every = [torch.empty_like(mine) for _ in range(world)]
+    dist.all_gather(every, mine)
+    return torch.cat(every)
+
+
 def work(rank, world, meeting, args):
     torch.set_num_threads(1)
     train(rank, world, meeting, args)
@@ -57,6 +75,7 @@ def train(rank, world, meeting, args):
         nn.Flatten(),
         nn.Linear(8 * 36, 10),
     )
+    average = copy.deepcopy(model).requires_grad_(False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     shuffle = torch.Generator().manual_seed(args.seed)
     if args.late:
@@ -71,6 +90,10 @@ def train(rank, world, meeting, args):
         mine = order[rank::world][:640]
         for rows in mine.split(32):
             loss = step(wrapped, optimizer, images[rows], labels[rows])
+            if args.average:
+                follow(average, model)
+        if args.average:
+            predict(average, images[order[1280 + rank : 1792 : world]], world)
         if rank == 0:
             print(f"epoch {epoch}: loss {loss:.4f}", flush=True)
 
@@ -81,6 +104,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--start", choices=["spawn", "fork", "environment"], default="spawn")
     parser.add_argument("--late", action="store_true")
+    parser.add_argument("--average", action="store_true")
     parser.add_argument(
         "--wrapper", choices=["ddp", "replicate", "compiled", "flat"], default="ddp"
     )

@@ -49,6 +49,7 @@ JOBS = (
     "critic",
     "cyclic_rate",
     "ddp",
+    "ddp --average",
     "ddp --late",
     "ddp --start environment",
     "ddp --start fork",

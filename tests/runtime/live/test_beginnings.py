@@ -54,6 +54,12 @@ def test_what_does_not_follow_or_begins_with_zeros_is_left_out(begin, move):
     assert found(begin.clone(), weights(2), move) == 0
 
 
+def test_an_average_of_a_layer_that_began_with_zeros_is_sound_if_it_is_found_late():
+    """It is found when it has moved once, and is far shorter than the weights by then."""
+    weight = 0.01 * weights(1)
+    assert found(0.05 * weight, weight, follow) == 0
+
+
 def test_later_updates_are_not_looked_at():
     beginnings = AverageBeginnings()
     assert [beginnings.is_due(7) for _ in range(UPDATES + 1)] == [True] * UPDATES + [False]

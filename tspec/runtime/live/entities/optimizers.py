@@ -277,12 +277,23 @@ class SchedulerSubjects:
         self.numbered = NumberedObjects("scheduler")
         self._loaded: WeakKeyDictionary[Any, tuple[int, list[Any]]] = WeakKeyDictionary()
         """Optimizer -> the number of schedules and its learning rates when a state was loaded."""
+        self._began: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """Schedule -> its `last_epoch` when it was built, or when it last loaded a state."""
 
     def things(self) -> Mapping[str, Any]:
         return self.numbered.alive()
 
     def name_of(self, thing: Any) -> str | None:
         return self.numbered.name(thing) if self.numbered.knows(thing) else None
+
+    def built(self, scheduler: Any) -> None:
+        """A schedule was built."""
+        self.numbered.number(scheduler)
+        self.begins(scheduler)
+
+    def begins(self, scheduler: Any) -> None:
+        """A schedule has the count from which it continues in this run."""
+        self._began[scheduler] = scalar(asked(scheduler, "last_epoch"))
 
     def loaded(self, optimizer: Any) -> None:
         """A state was loaded into an optimizer."""
@@ -323,6 +334,10 @@ class SchedulerSubjects:
             return ABSENT if held is None else Ref("optimizer", held)
         if name == "total_steps":
             return total_steps(thing)
+        if name == "began":
+            if thing not in self._began:
+                self.begins(thing)
+            return self._began[thing]
         return UNKNOWN
 
 

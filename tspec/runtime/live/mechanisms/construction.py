@@ -55,10 +55,13 @@ def install(job: FollowedJob) -> None:
         job.functions.watch_path(Role(name, sharded, path=path))
     load = Role("resumed", ReturnListener(partial(_resume, job)))
     job.functions.watch_method(torch.optim.Optimizer, "load_state_dict", load)
+    begins = ReturnListener(partial(_register, job.state.schedulers.begins))
+    resumed = Role("resumed schedule", begins)
+    job.functions.watch_method(LRScheduler, "load_state_dict", resumed)
 
 
 def _register(register: Callable[[Any], None], args: Arguments, kwargs: Mapping[str, Any]) -> None:
-    """A constructor has returned: register its first argument."""
+    """A constructor or a method has returned: register its first argument."""
     register(args[0])
 
 
@@ -94,8 +97,8 @@ def _registers(job: FollowedJob) -> dict[type, Callable[[Any], None]]:
 
     registers: dict[type, Callable[[Any], None]] = {
         torch.optim.Optimizer: optimizer,
-        LRScheduler: lambda thing: _number(state.schedulers.numbered.number, thing),
-        ReduceLROnPlateau: lambda thing: _number(state.schedulers.numbered.number, thing),
+        LRScheduler: state.schedulers.built,
+        ReduceLROnPlateau: state.schedulers.built,
         DataLoader: lambda thing: _number(state.loaders.numbered.number, thing),
         torch.amp.GradScaler: lambda thing: _number(state.scalers.numbered.number, thing),
         nn.Module: module,

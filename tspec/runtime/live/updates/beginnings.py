@@ -25,9 +25,9 @@ FARTHEST = 0.6
 """The largest part of the way that an average moves at once. A copy moves all of it."""
 STRAIGHT = 0.05
 """The largest part of a movement that does not lead to the weights, by round-off."""
-APART = 0.5
-"""The least squared distance of unrelated values, as a part of the sum of their squared norms, which
-is what it is of random ones.
+ALIKE = 0.5
+"""The least cosine of the angle between related values. That of random ones is near 0. Lengths are not
+compared: layers may begin with zeros, and their average is found after it has moved once or twice.
 """
 EMPTY = 1e-3
 """The largest squared norm, as a part of that of the weights, of an average that begins with zeros."""
@@ -128,5 +128,6 @@ def _begins_apart(last: torch.Tensor, now: torch.Tensor, weights: torch.Tensor) 
     off = float((moved - part * way).norm())
     if not 0 < part <= FARTHEST or off > STRAIGHT * float(moved.norm()):
         return False
-    squares = float(last.square().sum()), float(weights.square().sum())
-    return squares[0] > EMPTY * squares[1] and distance > APART * sum(squares)
+    lengths = float(last.norm()), float(weights.norm())
+    is_empty = lengths[0] ** 2 <= EMPTY * lengths[1] ** 2
+    return not is_empty and float(last.dot(weights)) < ALIKE * lengths[0] * lengths[1]
