@@ -246,6 +246,12 @@ FAULTS = (
     ),
     Fault(
         "sharded fully",
+        "shards_of_one_rank",
+        "All ranks load the shards of the first one.",
+        Found("shards_have_values_of_their_own", 1, (0, 1), "embed.weight"),
+    ),
+    Fault(
+        "sharded fully",
         "one_left_out",
         "The last norm is in `ignored_params`, and nobody averages its gradients.",
         Found("gradients_agree", 1, (0, 1), "norm.weight"),

@@ -49,6 +49,7 @@ BUGS = (
     "stays_gathered",
     "reduces_low",
     "before_sharding",
+    "shards_of_one_rank",
 )
 HYBRID = ("hybrid", "flat_hybrid")
 
@@ -121,6 +122,9 @@ def work(args):
         tower.head = torch.nn.Linear(16, 1)
     whole = list(tower.parameters())
     model = shard(tower, kind, bug)
+    if bug == "shards_of_one_rank":
+        for p in model.parameters():
+            dist.broadcast(p.to_local().detach(), 0)
     trained = whole if bug == "before_sharding" else model.parameters()
     optimizer = torch.optim.AdamW(trained, lr=3e-3)
     pieces = 2 if kind in ("accumulate", "flat_accumulate") else 1

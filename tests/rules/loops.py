@@ -741,6 +741,36 @@ class PlateausAreOfMetrics(Loop):
         self.plateau.step(self.step - 1 if self.faulty else self.metric)
 
 
+class PlateausOfLossesWaitForLowerOnes(Loop):
+    def prepared(self):
+        mode = "max" if self.faulty else "min"
+        self.plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self.optimizer, mode)
+
+    def backward(self, loss):
+        super().backward(loss)
+        self.metric = loss.item()
+
+    def after_update(self):
+        self.plateau.step(self.metric)
+
+
+class MaskedTokensAreNotSeen(Loop):
+    """Guesses pixels that are hidden. As a fault it sees them."""
+
+    def build(self):
+        layer = nn.TransformerEncoderLayer(16, 2, 16, dropout=0.0, batch_first=True)
+        return nn.Sequential(nn.Embedding(18, 16), layer, nn.Linear(16, 18))
+
+    def forward(self, images):
+        pixels = (images * 16).long()
+        hidden = torch.rand(pixels.shape) < 0.2
+        self.labels = pixels.masked_fill(~hidden, -100)
+        return self.model(pixels if self.faulty else pixels.masked_fill(hidden, 17))
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output.flatten(0, 1), self.labels.flatten())
+
+
 class ClippingComesBeforeTheUpdate(Loop):
     def before_update(self):
         if not self.faulty:
