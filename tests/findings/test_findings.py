@@ -38,10 +38,11 @@ def test_an_output_that_uses_the_embeddings_has_a_weight_that_nothing_uses(tmp_p
     assert f"`tspec run {command}`" in PAGE
 
 
-def test_two_findings_are_compared_with_one_device() -> None:
+def test_three_findings_are_compared_with_one_device() -> None:
     assert [job for _, job, _ in COMPARED] == [
         "tp=2,clipped,sink",
         "tp=2,sp,experts=4,kv=2,swiglu,rms,rope,untied",
+        "cp=2,masked",
     ]
 
 

@@ -233,13 +233,15 @@ def batches(layout: Layout, made: int = 0) -> Iterator[dict[str, torch.Tensor]]:
         first += GLOBAL_BATCH
 
 
-def loss_of(layout: Layout, output: torch.Tensor) -> tuple[Any, ...]:
+def loss_of(layout: Layout, places: torch.Tensor, output: torch.Tensor) -> tuple[Any, ...]:
     """The loss of a micro-batch, as the schedule wants it, and as it is reported.
 
     With a count of tokens it is a sum, and the schedule divides it; without one it is multiplied by the context-parallel size.
     """
     losses = output.float()
-    if layout.tokens or layout.cp > 1:
+    if layout.masked:
+        losses = losses[places >= layout.sequence // 4]
+    if layout.tokens or layout.masked or layout.cp > 1:
         count = torch.tensor(losses.numel(), dtype=torch.int, device=losses.device)
         return losses.sum(), count, {"loss": losses.mean().detach()}
     return losses.mean(), {"loss": losses.mean().detach()}
@@ -247,7 +249,8 @@ def loss_of(layout: Layout, output: torch.Tensor) -> tuple[Any, ...]:
 
 def forward_step(layout: Layout, iterator: Iterator[Any], model: Any) -> tuple[Any, Any]:
     """What Megatron's schedules call for each micro-batch."""
-    return model(**next(iterator)), partial(loss_of, layout)
+    batch = next(iterator)
+    return model(**batch), partial(loss_of, layout, batch["position_ids"])
 
 
 def set_up(layout: Layout) -> None:

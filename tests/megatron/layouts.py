@@ -84,6 +84,8 @@ class Layout:
     """The word embeddings ask for no gradient from when the model is wrapped, before the optimizer is built."""
     tokens: bool = False
     """The loss is a mean over tokens, not over micro-batches."""
+    masked: bool = False
+    """The first quarter of each sequence is a prompt, whose tokens the loss leaves out."""
 
     def __str__(self) -> str:
         said = ((field, getattr(self, field.name)) for field in fields(self))
