@@ -75,7 +75,7 @@ def train(rank, world, meeting, args):
         nn.Flatten(),
         nn.Linear(8 * 36, 10),
     )
-    average = copy.deepcopy(model).requires_grad_(False)
+    average = copy.deepcopy(model).requires_grad_(False) if args.average else None
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     shuffle = torch.Generator().manual_seed(args.seed)
     if args.late:
@@ -90,9 +90,9 @@ def train(rank, world, meeting, args):
         mine = order[rank::world][:640]
         for rows in mine.split(32):
             loss = step(wrapped, optimizer, images[rows], labels[rows])
-            if args.average:
+            if average is not None:
                 follow(average, model)
-        if args.average:
+        if average is not None:
             predict(average, images[order[1280 + rank : 1792 : world]], world)
         if rank == 0:
             print(f"epoch {epoch}: loss {loss:.4f}", flush=True)

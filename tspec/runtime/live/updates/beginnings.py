@@ -1,8 +1,8 @@
 """Averages of weights that begin with other values than the weights that they follow.
 
 An average moves part of the way to its weights: from `a` to `a + part * (w - a)`. One that began as a
-copy is still near them when it first moves, since they were updated only a few times. One that was
-built anew is as far from them as two random vectors are from each other.
+copy still has their direction when it first moves, since they were updated only a few times. The angle
+between one that was built anew and its weights is that of two random vectors.
 """
 
 from __future__ import annotations
@@ -123,11 +123,10 @@ def _begins_apart(last: torch.Tensor, now: torch.Tensor, weights: torch.Tensor) 
         return False
     last, now, weights = last.double(), now.double(), weights.to(last.device).double()
     way, moved = weights - last, now - last
-    distance = float(way.square().sum())
-    part = float(way.dot(moved)) / max(distance, 1e-300)
+    part = float(way.dot(moved)) / max(float(way.square().sum()), 1e-300)
     off = float((moved - part * way).norm())
     if not 0 < part <= FARTHEST or off > STRAIGHT * float(moved.norm()):
         return False
-    lengths = float(last.norm()), float(weights.norm())
-    is_empty = lengths[0] ** 2 <= EMPTY * lengths[1] ** 2
-    return not is_empty and float(last.dot(weights)) < ALIKE * lengths[0] * lengths[1]
+    ours, theirs = float(last.norm()), float(weights.norm())
+    is_empty = ours**2 <= EMPTY * theirs**2
+    return not is_empty and float(last.dot(weights)) < ALIKE * ours * theirs
