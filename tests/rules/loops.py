@@ -2328,6 +2328,25 @@ class ResumedOptimizersHaveTheirState(Loop):
         self.schedule.step()
 
 
+class RebuiltOptimizersHaveTheirState(Loop):
+    """Builds its optimizer and its schedule anew after two steps, as after a restart."""
+
+    def prepared(self):
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
+        self.made = 0
+
+    def after_update(self):
+        self.schedule.step()
+        self.made += 1
+        if self.made == 2:
+            states = self.optimizer.state_dict(), self.schedule.state_dict()
+            self.optimizer = self.make_optimizer()
+            self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
+            self.schedule.load_state_dict(states[1])
+            if not self.faulty:
+                self.optimizer.load_state_dict(states[0])
+
+
 class ResumedSchedulesGoOn(Loop):
     def prepared(self):
         """Goes on where another run of thirty steps ended."""
