@@ -26,11 +26,11 @@ def main() -> None:
 
     made, passed = job.loss_of, 0
 
-    def loss_of(layout: Layout, output: torch.Tensor) -> tuple[Any, ...]:
+    def loss_of(layout: Layout, places: torch.Tensor, output: torch.Tensor) -> tuple[Any, ...]:
         nonlocal passed
         passed += 1
         spoilt = passed > SOUND * layout.microbatches
-        return made(layout, output * torch.nan if spoilt else output)
+        return made(layout, places, output * torch.nan if spoilt else output)
 
     job.loss_of = loss_of
     train.main()

@@ -31,7 +31,8 @@ def found_in(script: str, layout: str, folder: Path) -> list[tuple[int, list[int
     for command in ((*run, "--", script, f"{layout},steps=3"), check):
         ended = done(*command)
         said = ended.stdout + ended.stderr
-        assert ended.returncode in (0, 1) and "internal error" not in said, said
+        assert ended.returncode in (0, 1), said
+        assert "internal error" not in said and "Traceback" not in said, said
     found = spoilt(live)
     assert spoilt(later) == found
     return found
