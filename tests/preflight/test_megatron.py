@@ -11,7 +11,7 @@ from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
 from tspec.layout.sizes import sizes_of
 from tspec.preflight.check import judged, problems
-from tspec.preflight.launch import dry_run
+from tspec.preflight.launch import dry_runs
 from tspec.resolve.program.sharding import Placement, Shape, Split
 
 SCRIPT = str(Path(__file__).parents[1] / "megatron/rank.py")
@@ -46,7 +46,7 @@ def wrong(place: Placement) -> Placement:
 def test_gpt_is_as_the_shipped_layout_says() -> None:
     job = "tp=2,dp=2,steps=2"
     layout = of_the_job("gpt", Layout.parse(job))
-    facts = dry_run([SCRIPT, job], 3, 4)
+    (facts,) = dry_runs([SCRIPT, job], (3,), 4)
     assert len(facts.parameters) == 52
     assert problems(layout, sizes_of(layout), [facts]) == ()
     assert len(list(judged(layout, sizes_of(layout), facts))) == 124
@@ -74,13 +74,13 @@ def test_gradients_of_experts_are_added_up_over_their_own_groups(tmp_path: Path)
     job = "dp=4,ep=2,noaux,experts=4,kv=2,swiglu,rms,rope,untied,steps=2"
     layout = of_the_job("moe", Layout.parse(job))
     sizes = sizes_of(layout)
-    facts = dry_run([SCRIPT, job], 3, 4)
+    (facts,) = dry_runs([SCRIPT, job], (3,), 4)
     experts = {each.name for each in facts.parameters if each.expert}
     assert len(experts) == 16 and problems(layout, sizes, [facts]) == ()
 
     script = tmp_path / "script.py"
     script.write_text(WITH_FAULT)
-    missing = problems(layout, sizes, [dry_run([str(script), job], 3, 4)])
+    missing = problems(layout, sizes, dry_runs([str(script), job], (3,), 4))
     assert {each.name for each in missing} == experts
     said = "its gradient is not added up over `edp`, which cuts the data"
     assert {each.what for each in missing} == {said}

@@ -35,20 +35,6 @@ def test_a_thousand_ranks_are_as_the_layout_says() -> None:
 
 @pytest.mark.gloo
 @pytest.mark.slow
-@pytest.mark.exhaustive
-def test_a_stage_that_waits_for_another_is_seen_up_to_there() -> None:
-    """Stages of `torch.distributed.pipelining` tell each other which tensors they send."""
-    file = HERE.parent / "equivalence/pipelined.tspec"
-    job = str(HERE.parent / "equivalence/pipelined.py")
-    status, said = preflight("stages", "--tensors", "real", "--", job, file=file)
-    assert (status, said.splitlines()[-1]) == (0, "28 parameters are as the layout says"), said
-    assert (
-        said.count("the step ends in `recv_object_list`, which waits for an object of another") == 2
-    )
-
-
-@pytest.mark.gloo
-@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "word"), [("whole", "--ddp"), ("sharded", "--fsdp")])
 def test_what_torch_adds_up_is_known(layout: str, word: str) -> None:
     status, said = preflight(layout, "--rank", "3", "--tensors", "real", "--", JOB, word)

@@ -50,11 +50,11 @@ def draft_layout(name: str, found: Found, output: Path, module: str) -> None:
 def from_script(command: Sequence[str], world: int) -> Found:
     """The facts of a dry run on fake ranks. A script that fails ends the command."""
     from tspec.infer.layouts.placed import found, is_plain
-    from tspec.preflight.launch import DryRunFailed, dry_run
+    from tspec.preflight.launch import DryRunFailed, dry_runs
 
     alone = None
     try:
-        facts = [dry_run(command, 0, world)]
+        facts = dry_runs(command, (0,), world)
         blocks = any(each.blocks for each in facts[0].parameters)
         stages = dict(facts[0].axes).get("pp", 1) > 1
         if world > 1 and (blocks or stages):
@@ -63,7 +63,7 @@ def from_script(command: Sequence[str], world: int) -> Found:
                     f"stages and megatron-core are asked on each rank: at most {MOST_RANKS}",
                     param_hint="--ranks",
                 )
-            facts += [dry_run(command, rank, world) for rank in range(1, world)]
+            facts += dry_runs(command, range(1, world), world)
     except DryRunFailed as why:
         say(why.said, err=True)
         warn(f"{why}; other ranks do not exist, and collectives exchange nothing")
@@ -71,7 +71,7 @@ def from_script(command: Sequence[str], world: int) -> Found:
     is_first = world > 1 and not blocks
     if is_first and any(map(is_plain, facts[0].parameters)):
         with suppress(DryRunFailed):  # it may need several ranks
-            alone = dry_run(command, 0, 1)
+            (alone,) = dry_runs(command, (0,), 1)
     return found(facts, alone)
 
 

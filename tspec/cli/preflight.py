@@ -92,10 +92,10 @@ def _facts(
     command: Sequence[str], ranks: Sequence[int], layout: LayoutDeclaration, tensors: Tensors
 ) -> list[RankFacts]:
     """The facts of each rank. A script that fails ends the command."""
-    from tspec.preflight.launch import DryRunFailed, dry_run
+    from tspec.preflight.launch import DryRunFailed, dry_runs
 
     try:
-        return [dry_run(command, rank, layout.mesh.world, tensors.value) for rank in ranks]
+        return dry_runs(command, ranks, layout.mesh.world, tensors.value)
     except DryRunFailed as why:
         say(why.said, err=True)
         warn(f"{why}; other ranks do not exist, and values of tensors are wrong")

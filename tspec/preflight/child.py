@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import NoReturn
 
 
-def run(file: Path, rank: int, world: int, tensors: str, command: tuple[str, ...]) -> int:
+def run(folder: Path, rank: int, world: int, tensors: str, command: tuple[str, ...]) -> int:
     """Run the script's first step and write its facts. Returns the script's own exit status.
 
-
-    `tensors` are `fake` or `real`.
+    `folder` is where ranks leave their facts, and objects for one another. `tensors` are `fake` or `real`.
     """
+    from tspec.preflight.facts import facts_file
     from tspec.preflight.fake_ranks import fake_ranks
     from tspec.preflight.fake_tensors import fake_tensors
+    from tspec.preflight.objects import Objects
     from tspec.preflight.observer import WATCH, DryRunSink
     from tspec.runtime.live import LiveJob
     from tspec.runtime.live.follow import ProcessEnd
@@ -24,14 +25,15 @@ def run(file: Path, rank: int, world: int, tensors: str, command: tuple[str, ...
     from tspec.targets.adapters import ADAPTERS
     from tspec.targets.torch.pipeline_stages import PipelineStageAdapter
 
-    def waits(function: str) -> NoReturn:
+    def ends(source: str) -> NoReturn:
         job.state.step_opens()  # it finds the models of optimizers, also if nothing called them yet
-        observer.waits(function)
+        observer.waits(source)
 
-    observer = DryRunSink(file, rank, world)
+    observer = DryRunSink(facts_file(folder, rank), rank, world)
     elements = fake_tensors() if tensors == "fake" else nullcontext()
     adapters = (*ADAPTERS, PipelineStageAdapter())
-    with fake_ranks(rank, world, waits), elements, observer.following():
+    objects = Objects(folder, rank, ends)
+    with fake_ranks(rank, world, objects), elements, observer.following():
         job = LiveJob(WATCH, [observer], Sources(Path.cwd()), adapters)
         ending = ProcessEnd(job, lambda: None)
         ending.arm()
@@ -42,9 +44,9 @@ def run(file: Path, rank: int, world: int, tensors: str, command: tuple[str, ...
 
 
 def main() -> NoReturn:
-    """The arguments are the file to write, a rank, the number of ranks, `fake` or `real`, and the command."""
-    file, rank, world, tensors, *command = sys.argv[1:]
-    sys.exit(run(Path(file), int(rank), int(world), tensors, tuple(command)))
+    """The arguments are the folder, a rank, the number of ranks, `fake` or `real`, and the command."""
+    folder, rank, world, tensors, *command = sys.argv[1:]
+    sys.exit(run(Path(folder), int(rank), int(world), tensors, tuple(command)))
 
 
 if __name__ == "__main__":

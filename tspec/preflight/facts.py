@@ -123,8 +123,7 @@ class RankFacts:
     `activations` are in the order of the run. `updated` is true if the step had an update, so that
     gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups.
     `expert_axes` are those over which experts are sharded, another factorisation of the same ranks.
-    `memory` has bytes by kind. `waits` is the function in which the script waited for an object of
-    another rank, where it ended.
+    `memory` has bytes by kind. `waits` names the rank of which the script waited for an object that never came, where it ended.
     """
 
     rank: int
@@ -163,6 +162,11 @@ class RankFacts:
                 "collectives": tuple(Collective(**each) for each in said["collectives"]),
             }
         )
+
+
+def facts_file(folder: Path, rank: int) -> Path:
+    """The file of a rank's facts, in the folder of a dry run."""
+    return folder / f"rank-{rank}.json"
 
 
 def _tensor(said: dict[str, Any]) -> TensorFacts:

@@ -1,30 +1,31 @@
-"""A process group of any size in one process: collectives return at once, and values are not exchanged."""
+"""A process group of any size in one process: collectives return at once, and tensors are not exchanged.
+
+Objects are: the process of another rank writes them, if one runs.
+"""
 
 from __future__ import annotations
 
-import inspect
+import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
-from typing import Any, NoReturn
+from typing import Any
 from unittest.mock import patch
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 from torch.nn.parallel import distributed as data_parallel
 
-RECEIVING = ("recv_object_list", "broadcast_object_list", "scatter_object_list")
-"""Functions that give a rank objects of another one."""
+from tspec.preflight.objects import Objects
 
 
 @contextmanager
-def fake_ranks(rank: int, world: int, waits: Callable[[str], NoReturn]) -> Iterator[None]:
+def fake_ranks(rank: int, world: int, objects: Objects) -> Iterator[None]:
     """The environment that torchrun gives, and process groups without other processes.
 
     A script gets torch's `fake` backend, whichever it asks for. DDP's verification between ranks at
-    its start is left out. `waits` is called with the name of a function that needs an object of
-    another rank.
+    its start is left out. Lists of objects come from the rank that sends them.
     """
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -50,7 +51,7 @@ def fake_ranks(rank: int, world: int, waits: Callable[[str], NoReturn]) -> Itera
     }
     nothing = lambda *arguments, **options: None  # noqa: E731
     with (
-        ExitStack() as receiving,
+        ExitStack() as exchanging,
         patch.dict(os.environ, environment),
         patch.object(dist, "init_process_group", begin),
         patch.object(distributed_c10d, "init_process_group", begin),
@@ -58,30 +59,71 @@ def fake_ranks(rank: int, world: int, waits: Callable[[str], NoReturn]) -> Itera
         patch.object(data_parallel, "_verify_param_shape_across_processes", nothing),
         patch.object(data_parallel, "_sync_module_states", nothing),
     ):
-        for name in RECEIVING:
-            instead = _waiting(getattr(dist, name), rank, waits)
-            receiving.enter_context(patch.object(dist, name, instead))
-            receiving.enter_context(patch.object(distributed_c10d, name, instead))
+        for name, instead in _exchanged(rank, objects).items():
+            exchanging.enter_context(patch.object(dist, name, instead))
+            exchanging.enter_context(patch.object(distributed_c10d, name, instead))
         yield
 
 
-def _waiting(
-    function: Callable[..., Any], rank: int, waits: Callable[[str], NoReturn]
-) -> Callable[..., Any]:
-    """A function that returns only if this rank is the one that sends."""
-    signature = inspect.signature(function)
+def _exchanged(rank: int, objects: Objects) -> dict[str, Callable[..., Any]]:
+    """The functions of `torch.distributed` that send lists of objects from one rank to others."""
+    made: Counter[str] = Counter()
 
-    @wraps(function)
-    def received(*arguments: Any, **options: Any) -> Any:
-        given = signature.bind(*arguments, **options).arguments
-        source, of_group = given.get("src"), given.get("group_src")
-        if of_group is not None and given.get("group") is not None:
-            source = dist.get_global_rank(given["group"], of_group)
-        elif of_group is not None:
-            source = of_group
-        default = None if function.__name__ == "recv_object_list" else 0
-        if (default if source is None else source) != rank:
-            waits(function.__name__)
-        return function(*arguments, **options)
+    def numbered(pair: str) -> str:
+        """A key that both sides have: they send and receive in one order."""
+        made[pair] += 1
+        return f"{pair}-{made[pair]}"
 
-    return received
+    def send_object_list(
+        object_list: list[Any], dst: int | None = None, group: Any = None, device: Any = None,
+        group_dst: int | None = None, use_batch: bool = False,
+    ) -> None:  # fmt: skip
+        objects.send(numbered(f"send-{rank}-{_peer(dst, group, group_dst)}"), object_list)
+
+    def recv_object_list(
+        object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
+        group_src: int | None = None, use_batch: bool = False,
+    ) -> int | None:  # fmt: skip
+        source = _peer(src, group, group_src)
+        object_list[:] = objects.receive(numbered(f"send-{source}-{rank}"), source)
+        return source
+
+    def broadcast_object_list(
+        object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
+        group_src: int | None = None,
+    ) -> None:  # fmt: skip
+        object_list[:] = from_one("broadcast", object_list, src, group, group_src)
+
+    def scatter_object_list(
+        scatter_object_output_list: list[Any],
+        scatter_object_input_list: list[Any] | None = None,
+        src: int | None = None,
+        group: Any = None,
+        group_src: int | None = None,
+    ) -> None:
+        all_of_them = from_one("scatter", scatter_object_input_list, src, group, group_src)
+        scatter_object_output_list[0] = all_of_them[dist.get_rank(group)]
+
+    def from_one(
+        what: str, mine: list[Any] | None, src: int | None, group: Any, group_src: int | None
+    ) -> list[Any]:
+        """The list of the source's, which it writes."""
+        source = _peer(src, group, group_src) or 0
+        ranks = dist.get_process_group_ranks(dist.group.WORLD if group is None else group)
+        of = hashlib.sha256(repr(ranks).encode()).hexdigest()[:16]
+        key = numbered(f"{what}-{source}-{of}")
+        if source != rank:
+            received: list[Any] = objects.receive(key, source)
+            return received
+        objects.send(key, mine)
+        return mine or []
+
+    functions = send_object_list, recv_object_list, broadcast_object_list, scatter_object_list
+    return {each.__name__: each for each in functions}
+
+
+def _peer(rank: int | None, group: Any, group_rank: int | None) -> int | None:
+    """The other rank's number in the world, which may be given as its number in the group."""
+    if group_rank is None or group is None:
+        return group_rank if rank is None else rank
+    return int(dist.get_global_rank(group, group_rank))

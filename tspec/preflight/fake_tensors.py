@@ -15,6 +15,7 @@ import torch.distributed.fsdp  # it has `init_device_mesh` under its name
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.distributed import device_mesh
+from torch.distributed.pipelining import schedules
 
 OF_MESHES = (
     "__init__",
@@ -29,7 +30,11 @@ OF_MESHES = (
 
 @contextmanager
 def fake_tensors() -> Iterator[None]:
-    """All tensors that are made inside are fake; device meshes, which hold numbers of ranks, are not."""
+    """All tensors that are made inside are fake.
+
+    Not those of device meshes, which hold numbers of ranks, nor the votes of pipeline stages, which
+    decide by a number whether stages tell each other the shapes of their tensors.
+    """
     mesh = device_mesh.DeviceMesh
     begin = _really(device_mesh.init_device_mesh)
     with ExitStack() as stack:
@@ -39,6 +44,8 @@ def fake_tensors() -> Iterator[None]:
         for module in _with_function("init_device_mesh", device_mesh.init_device_mesh):
             stack.enter_context(patch.object(module, "init_device_mesh", begin))
         stack.enter_context(patch.object(nn.Module, "_apply", _converting(nn.Module._apply)))
+        votes = vars(schedules)["_PipelineSchedule"]
+        stack.enter_context(patch.object(votes, "_warmup_p2p", _really(votes._warmup_p2p)))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         yield
 

@@ -130,9 +130,9 @@ class DryRunSink:
         if not self._over:
             self._finish(source)
 
-    def waits(self, function: str) -> NoReturn:
-        """The script waits for an object that another rank sends, and cannot go on."""
-        self._waits = function
+    def waits(self, source: str) -> NoReturn:
+        """The script waits for an object that its source does not send, and cannot go on."""
+        self._waits = source
         raise SystemExit(0)
 
     # --- observation ----------------------------------------------------------------------------

@@ -28,9 +28,9 @@ def rank_text(layout: LayoutDeclaration, facts: RankFacts) -> list[FoldedLine]:
     return [*lines, FoldedLine(f"memory: {held}", 2, 4)]
 
 
-def _waits_text(function: str) -> str:
+def _waits_text(source: str) -> str:
     return (
-        f"the step ends in `{function}`, which waits for an object of another rank: nothing after "
+        f"the step ends where it waits for an object of {source}, which sends none: nothing after "
         "it is seen, sums are not judged"
     )
 
