@@ -125,6 +125,11 @@ def numbers_text(numbers: Sequence[int]) -> str:
     return ", ".join(found)
 
 
+def of_all_layers(name: str) -> str:
+    """A name without the numbers of its layers: `layers.*.weight`."""
+    return ".".join("*" if part.isdecimal() else part for part in name.split("."))
+
+
 def names_text(names: Sequence[str]) -> str:
     """Names that differ in one number as one: `layers.0..11.weight`."""
     first, last = names[0], names[-1]

@@ -13,6 +13,7 @@ from tspec.infer.layouts.fit import placement
 from tspec.infer.layouts.shards import Found, Remark, ShardIndices, Unknown
 from tspec.layout.notation import shape_notation
 from tspec.layout.ranks import coordinates
+from tspec.layout.text import of_all_layers
 from tspec.resolve.program.sharding import Axes, Dimension, Placement, Product, Shape, Sum, Term
 from tspec.source import Source
 from tspec.syntax.format import format_text
@@ -114,7 +115,7 @@ def remarks(said: Iterable[tuple[str, str]]) -> tuple[Remark, ...]:
     """
     groups: dict[str, dict[str, list[str]]] = {}
     for name, what in said:
-        groups.setdefault(what, {}).setdefault(_starred(name), []).append(name)
+        groups.setdefault(what, {}).setdefault(of_all_layers(name), []).append(name)
     return tuple(
         Remark(
             tuple(alike[0] if len(alike) == 1 else pattern for pattern, alike in names.items()),
@@ -209,7 +210,7 @@ def _by_pattern(placed: Mapping[str, Placement]) -> list[Placement]:
     """Layers that are cut alike as one place, in the order of their first tensors."""
     groups: dict[str, list[Placement]] = {}
     for name, place in placed.items():
-        groups.setdefault(_starred(name), []).append(place)
+        groups.setdefault(of_all_layers(name), []).append(place)
     found = []
     for pattern, places in groups.items():
         alike = len({replace(each, pattern=pattern) for each in places}) == 1
@@ -218,10 +219,6 @@ def _by_pattern(placed: Mapping[str, Placement]) -> list[Placement]:
         else:
             found += places
     return found
-
-
-def _starred(name: str) -> str:
-    return ".".join("*" if part.isdigit() else part for part in name.split("."))
 
 
 def _stages(pieces: Sequence[ShardIndices], found: Found) -> list[str]:

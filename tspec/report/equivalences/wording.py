@@ -9,7 +9,7 @@ from tspec.equivalence.blame import Blame
 from tspec.equivalence.compare import TensorComparison
 from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.skipped_updates import text
-from tspec.layout.text import names_text
+from tspec.layout.text import names_text, of_all_layers
 
 MOST_MODULES = 3
 """The greatest number of names of modules in a line."""
@@ -56,8 +56,7 @@ def of_layers(names: Sequence[str]) -> list[str]:
     """Names, of which those of numbered layers are one: `blocks.0..2.norm`."""
     alike: dict[str, dict[str, None]] = {}
     for each in names:
-        pattern = ".".join("*" if part.isdecimal() else part for part in each.split("."))
-        alike.setdefault(pattern, {})[each] = None
+        alike.setdefault(of_all_layers(each), {})[each] = None
     return [names_text(tuple(found)) for found in alike.values()]
 
 
