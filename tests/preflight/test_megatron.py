@@ -10,8 +10,9 @@ import pytest
 from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
 from tspec.layout.sizes import sizes_of
-from tspec.preflight.check import judged, problems
+from tspec.preflight.check import problems
 from tspec.preflight.launch import dry_runs
+from tspec.preflight.tensors import judged
 from tspec.resolve.program.sharding import Placement, Shape, Split
 
 SCRIPT = str(Path(__file__).parents[1] / "megatron/rank.py")

@@ -73,7 +73,8 @@ def preflight(  # noqa: PLR0913 (each is an option)
     if ranks[-1] >= wanted.mesh.world:
         raise BadParameter(f"there are ranks 0 to {wanted.mesh.world - 1}", param_hint="--rank")
     facts = _facts(command, ranks, wanted, tensors)
-    from tspec.preflight.check import judged, problems
+    from tspec.preflight.check import problems
+    from tspec.preflight.tensors import judged
     from tspec.preflight.text import problems_text, rank_text
 
     found = problems(wanted, sizes, facts)
