@@ -79,6 +79,11 @@ def clipped(equivalence: str, options: str, fault: str, found: str, more: str = 
     return Job("clipped", equivalence, options, fault, found, more)
 
 
+def tied(fault: str, found: str, more: str = "") -> Job:
+    """Two stages by hand that share a table."""
+    return Job("tied", "stages_are_one_rank", "", fault, found, more)
+
+
 def padded(options: str, fault: str, found: str, more: str = "", ranks: int = 2) -> Job:
     """A job whose vocabulary is padded to a multiple of its number of ranks."""
     return Job("padded", "ranks_are_one", options, fault, found, more, ranks)
@@ -213,8 +218,9 @@ OF_BFLOAT16 = (
 )
 CLEAN = ("", NOTHING, "")
 OF_NORM = ("left_out", "gradient_norms norm, step 1", "alone: the script: norm of the gradients\n")
+HALVED = ("halved", "gradient_norms norm, step 1", "alone: all parameters: gradients (wrong scale)")
 CLIPPED = {
-    "--dtype float32": (CLEAN,),
+    "--dtype float32": (CLEAN, HALVED),
     BFLOAT16: (CLEAN,),  # the norm is rounded to bfloat16 there
     "--dtype float32 --autocast": (CLEAN, OF_NORM),
 }
@@ -316,6 +322,16 @@ JOBS: tuple[Job, ...] = (
         for equivalence, plan in (("fully_sharded", ""), ("tensor_parallel", "--plan"))
         for options in ("--dtype float32", BFLOAT16, "--dtype float32 --autocast")
         for each in CLIPPED[options]
+    ),
+    clipped("by_hand", "--by-hand", "", NOTHING),
+    clipped(
+        *("by_hand", "--by-hand", "unreduced", "param_grads fc2.bias, step 1"),
+        "alone: fc2: gradients of its parameters",
+    ),
+    tied("", NOTHING),
+    tied(
+        *("unsummed", "param_grads embed.weight, step 1"),
+        "alone: embed: gradients of its parameters (missing reduction)",
     ),
     *(
         padded(dtype, *each, ranks)

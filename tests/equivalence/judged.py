@@ -88,9 +88,7 @@ class Judged:
 
 def first(found: Outcome) -> str:
     """The first tensor that is wrong."""
-    wrong = (*found.faults, *found.wrong)
-    name = min(wrong, key=lambda each: each.order, default=None)
-    return str(name.name) if name else "nothing"
+    return str(found.earliest or "nothing")
 
 
 References = dict[tuple[Job, bool], ReferenceRecordings]

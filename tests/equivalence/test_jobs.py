@@ -28,6 +28,8 @@ SAMPLE = (
     "expert_parallel --dtype float32 received",
     "padded --dtype float32 head",
     "clipped --dtype float32 --autocast left_out",
+    "clipped --by-hand unreduced",
+    "tied unsummed",
 )
 """One of each kind, in one process: to import torch takes as long as a job."""
 ALL = (
@@ -45,7 +47,7 @@ ALL = (
     "pipelined --schedule 1F1B --gradients",
     *("seq2seq --dtype", "sequence_parallel --dtype"),
     *("expert_parallel --dtype", "expert_parallel --numbered", "padded --dtype", "padded 4 ranks"),
-    *("clipped --dtype", "clipped --plan"),
+    *("clipped --dtype", "clipped --plan", "clipped --by-hand", "tied"),
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tspec.equivalence.blame import EVERYWHERE, Blame, RunCalls
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.evidence import Evidence
+from tspec.equivalence.gradient_norms import NormComparison
 from tspec.equivalence.localize import suspects
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.missing_passes import MissingPass, StagePass
@@ -367,3 +368,89 @@ def test_a_pass_that_was_not_made_is_no_fault_of_a_module() -> None:
     )
     also = blamed(replace(found, comparisons=(*found.comparisons, other)))
     assert ("attention.proj", "gradients of its parameters") in [each[:2] for each in also]
+
+
+def in_step_2(kind: str, name: str, times: float) -> TensorComparison:
+    """A wrong tensor of the step after `outcome`'s."""
+    [found] = outcome((kind, name, times)).comparisons
+    return replace(found, name=replace(found.name, step=2), order=found.order + 100)
+
+
+def test_a_later_pass_with_a_parameter_that_an_earlier_step_left_wrong_is_no_fault() -> None:
+    """Also if that module's own gradient was not compared, or if a module shares the parameter with another one."""
+    through = in_step_2("output_grads", "attention.qkv", 5)
+    found = outcome(
+        ("param_grads", "attention.proj.weight", 9), right=(*GOOD, ("output_grads", "attention"))
+    )
+    found = replace(found, comparisons=(*found.comparisons, through))
+    act = module("attention", ("attention.act", ("outputs", "attention.qkv")))
+    found = replace(found, calls=called({**MODULES, "attention.act": act}))
+    expected = [("attention.proj", "gradients of its parameters", 9)]
+    assert blamed(found) == expected
+    of_act = in_step_2("output_grads", "attention.act", 0.5)
+    found = replace(found, comparisons=(*found.comparisons, of_act))
+    assert blamed(found) == [*expected, ("attention.act", "backward pass", 5)]
+
+    through = in_step_2("output_grads", "norm", 5)
+    tied = outcome(("param_grads", "embed.weight", 9), right=GOOD)
+    tied = replace(tied, comparisons=(*tied.comparisons, through))
+    head = module("Net", ("head", ("outputs", "norm")))
+    modules = {**MODULES, "embed": module("Net", ("embed", ())), "head": head}
+    del modules["attention"]
+    right = in_step_2("output_grads", "head", 0.5)
+    tied = replace(tied, comparisons=(*tied.comparisons, right))
+    of_embed = ("embed", "gradients of its parameters", 9)
+    assert blamed(replace(tied, calls=called(modules))) == [of_embed, ("head", "backward pass", 5)]
+    modules["head"] = replace(head, shares=("embed.weight",))
+    assert blamed(replace(tied, calls=called(modules))) == [of_embed]
+
+
+def test_gradients_that_clipping_made_equal_again_were_all_off_by_the_factor_of_their_norm() -> (
+    None
+):
+    """The constant that clipping adds to the norm leaves some of it: less than the tolerance in one gradient."""
+    norm, weight, bias = (
+        ("gradient_norms", "norm", 9),
+        ("param_grads", "norm.weight", 9),
+        ("param_grads", "attention.qkv.weight", 0.5),
+    )
+    found = outcome(norm, weight, bias, ("params", "norm.weight", 3))
+    of_norm, wrong, right, update = found.comparisons
+    of_norm = replace(
+        of_norm, error=0.5, tolerated=1e-7, norm=2.0, made=1.0, evidence=Evidence(factor=0.5)
+    )
+    wrong = replace(wrong, error=6e-7, tolerated=2e-7)
+    comparisons = (of_norm, wrong, replace(right, error=1e-8, tolerated=2e-7), update)
+    reported = NormComparison(of_norm.name, 0, (0,), 1.0, 1.0, 1.0, 1e-6)
+    found = replace(found, comparisons=comparisons, norms=(reported,))
+    assert found.earliest == of_norm.name
+    [blame] = suspects(found)
+    assert (blame.module, blame.part) == (EVERYWHERE, "gradients")
+    assert blame.evidence.says.startswith("their norm is 0.5 times the reference's")
+    # A norm that is not that of the gradients, and a gradient that differs by more, are told by themselves.
+    other = replace(found, norms=(replace(reported, own=2.0),))
+    assert [each.part for each in suspects(other)] == ["norm of the gradients"]
+    more = replace(wrong, error=2e-6)
+    far = replace(found, comparisons=(of_norm, more, *comparisons[2:]))
+    assert [each.module for each in suspects(far)] == ["norm"]
+
+
+def test_gradients_that_each_rank_clipped_by_a_norm_of_its_own_are_no_fault() -> None:
+    """One gradient was not reduced, so each rank has another norm, and clips all of its gradients by it."""
+    right = [(name, 1.0001, 1.0) for name in ("norm.weight", "norm.bias", "attention.proj.weight")]
+    found = clipped_by_hand(*right, ("attention.qkv.weight", 1.4, 0.1))
+    comparisons = tuple(
+        replace(each, error=error, tolerated=1e-6)
+        for each, error in zip(found.comparisons, (1e-4, 1e-4, 1e-4, 0.4), strict=True)
+    )
+    faults = tuple(
+        Fault(each.name, each.order, MergeFault("replicas", "they differ"), times)
+        for each, times in zip(comparisons, (300, 300, 300, 6e5), strict=True)
+    )
+    found = replace(found, comparisons=comparisons, faults=faults)
+    assert found.earliest == TensorName("param_grads", "attention.qkv.weight", 1)
+    assert {each.module for each in suspects(found)} == {"attention.qkv"}
+    # Replicas that agree were clipped by one norm, and gradients that differ little prove nothing.
+    assert {each.module for each in suspects(replace(found, faults=()))} == {EVERYWHERE}
+    near = (*comparisons[:3], replace(comparisons[3], error=2e-3))
+    assert {each.module for each in suspects(replace(found, comparisons=near))} == {EVERYWHERE}

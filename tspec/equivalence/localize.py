@@ -18,7 +18,7 @@ from torch import Tensor
 from tspec.equivalence.blame import EVERYWHERE, Blame, RunCalls, blamed, everywhere, unjudged_inputs
 from tspec.equivalence.check import compare
 from tspec.equivalence.compare import Fault, TensorComparison
-from tspec.equivalence.evidence import NONE, Evidence, FaultClass
+from tspec.equivalence.evidence import NONE, Evidence, FaultClass, times
 from tspec.equivalence.expert_names import names_of_ranks, together
 from tspec.equivalence.later_reductions import agreeing_later
 from tspec.equivalence.launch import launch
@@ -190,7 +190,8 @@ def wrong_tensors(outcome: Outcome) -> WrongTensors:
     """The wrong tensors of a run with rewritten tensors."""
     # A layout that does not fit is no fault of the job.
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
-    found: list[Wrong] = [*outcome.wrong, *faults]
+    equal = outcome.equal_but_for_epsilon
+    found: list[Wrong] = [*(each for each in outcome.wrong if each.name not in equal), *faults]
     later = agreeing_later(outcome.comparisons, outcome.faults)
     clipped = outcome.clipped
     # An update that communicates may be at fault where gradients are not reduced before.
@@ -250,7 +251,9 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             continue
         blame = _blame(name, outcome, tensors)
         around = _judged_around(blame.module, outcome)
-        made_in = around if name.kind == "param_grads" else blame.module
+        made_in = (
+            around if name.kind in ("param_grads", *GRADIENTS_OF_ACTIVATIONS) else blame.module
+        )
         if name.kind not in FROM_GRADIENTS and _is_held(
             made_in, outcome.calls, [of for of, step in tensors.moved if step < name.step]
         ):
@@ -259,9 +262,19 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             passes.update((module, name.step) for module in blame.module.split(", "))
         if name.kind == "param_grads" and (around, name.step) in passes:
             blame = replace(blame, module=around, call=outcome.calls.modules[around])
+        if outcome.is_of_scaled_gradients(name):
+            each = replace(each, evidence=_scaled_before(each.evidence))
         found.setdefault(blame.module, {}).setdefault(blame, []).append(each)
     suspected = (_suspect(module, parts) for module, parts in found.items())
     return iter(sorted(suspected, key=lambda each: -each.times))
+
+
+def _scaled_before(evidence: Evidence) -> Evidence:
+    """The evidence for gradients that clipping made equal again, from that of their norm."""
+    if evidence.factor is None:
+        return evidence
+    says = f"their norm is {times(evidence.factor)} times the reference's; clipping divides by it"
+    return Evidence("wrong scale", says, evidence.factor)
 
 
 def _is_of_norm(wrong: Wrong) -> bool:
@@ -274,7 +287,7 @@ def _blame(name: TensorName, outcome: Outcome, tensors: WrongTensors) -> Blame:
     missing = outcome.missing_pass(name)
     if missing is not None:
         return missing.blame
-    if (name.kind, name.step) in tensors.all_off:
+    if (name.kind, name.step) in tensors.all_off or outcome.is_of_scaled_gradients(name):
         return everywhere(name, outcome.calls)
     blame = blamed(name, outcome.calls, outcome.judged)
     if name.kind == "output_grads":
@@ -345,7 +358,8 @@ def _is_held(module: str, calls: RunCalls, parameters: Iterable[str]) -> bool:
     for each in module.split(", "):
         call = calls.modules.get(each)
         if call is not None and any(
-            not call.parent or name.startswith(f"{each}.") for name in parameters
+            not call.parent or name.startswith(f"{each}.") or name in call.shares
+            for name in parameters
         ):
             return True
     return False

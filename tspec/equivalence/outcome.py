@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from tspec.equivalence.blame import Blame, RunCalls, blamed, everywhere, first_blamed
-from tspec.equivalence.clipping import clipped
+from tspec.equivalence.clipping import clipped, equal_but_for_epsilon
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.gradient_norms import NormComparison
 from tspec.equivalence.losses import LossScale
@@ -64,8 +64,33 @@ class Outcome:
 
     @property
     def clipped(self) -> Set[TensorName]:
-        """Gradients of parameters that are off by the factor of a norm that another gradient makes wrong."""
-        return clipped(self.comparisons, self.faults)
+        """Gradients of parameters that are off by the factor of a norm that another gradient makes
+        wrong, or by the constant that is added to a wrong norm.
+        """
+        return clipped(self.comparisons, self.faults) | self.equal_but_for_epsilon
+
+    @property
+    def equal_but_for_epsilon(self) -> Set[TensorName]:
+        """Gradients of parameters that clipping by a wrong norm made equal again, but for a constant."""
+        return equal_but_for_epsilon(self.comparisons)
+
+    def is_of_scaled_gradients(self, name: TensorName) -> bool:
+        """True for a wrong norm of gradients if it is that of the candidate's own gradients, and
+        these are right once clipping has divided them by it. All were off by one factor before.
+        """
+        norms = [each for each in self.norms if each.name == name]
+        clipped_right = self.equal_but_for_epsilon
+        gradients = [
+            each
+            for each in self.comparisons
+            if (each.name.kind, each.name.step) == ("param_grads", name.step)
+        ]
+        return (
+            name.kind == "gradient_norms"
+            and bool(norms and gradients)
+            and not any(each.differs for each in norms)
+            and not any(each.differs and each.name not in clipped_right for each in gradients)
+        )
 
     @property
     def judged(self) -> frozenset[tuple[str, str]]:
@@ -120,6 +145,8 @@ class Outcome:
         missing = self.missing_pass(first)
         if missing is not None:
             return missing.blame
+        if self.is_of_scaled_gradients(first):
+            return everywhere(first, self.calls)
         kinds = {kind for kind, _ in self.judged}
         of_step = (first.kind, first.step)
         names = (each.name for each in self._wrong_or_misfit)

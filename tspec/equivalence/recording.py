@@ -105,7 +105,7 @@ class ModuleCall:
     it called whose output it returned unchanged; empty if none. `passes_on` are the modules whose
     outputs it returned beside its first one. `again` are the lines of later calls within a
     micro-batch. `gives_back` is the input that it returned unchanged, as an identity does; empty if
-    none.
+    none. `shares` are parameters that it holds, and that have their name from another module.
     """
 
     kind: str
@@ -117,6 +117,7 @@ class ModuleCall:
     again: tuple[str, ...] = ()
     passes_on: tuple[str, ...] = ()
     gives_back: str = ""
+    shares: tuple[str, ...] = ()
 
     def number(self, call: int) -> ModuleCall:
         """This call as the one with a given number within the micro-batch, from 0. It has its own
@@ -260,7 +261,7 @@ def read(folder: Path, rank: int) -> Recording:
         name: ModuleCall(
             **each
             | {"inputs": _inputs(each["inputs"])}
-            | {listed: tuple(each[listed]) for listed in ("again", "passes_on")}
+            | {listed: tuple(each[listed]) for listed in ("again", "passes_on", "shares")}
         )
         for name, each in said["modules"].items()
     }

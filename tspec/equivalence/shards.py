@@ -282,7 +282,7 @@ def parameter_cuts(
     """The reference's name of each rank's generated parameters, and its shards of them."""
     filled = reference.filled
     return tuple(
-        {name: (name, cut, filled[name]) for name, cut in cuts.items() if name in filled}
+        {each: (name, cut, filled[name]) for each, (name, cut) in cuts.items() if name in filled}
         for cuts in _initial(trial, reference)
     )
 
@@ -301,15 +301,17 @@ def parameter_shards(trial: Trial, reference: Recording) -> Iterator[dict[Tensor
     """Each rank's shards of the parameters before the first step; padding is zero."""
     for cuts in _initial(trial, reference):
         held = {}
-        for path, cut in cuts.items():
-            name = TensorName("params", path, 0)
-            held[name] = cut.of(reference.tensors[name])
+        for each, (name, cut) in cuts.items():
+            of = reference.tensors[TensorName("params", name, 0)]
+            held[TensorName("params", each, 0)] = cut.of(of)
         yield held
 
 
-def _initial(trial: Trial, reference: Recording) -> list[dict[str, Cut]]:
-    """Each rank's shards of the parameters: all of a parameter that has no place in the layout."""
-    found: list[dict[str, Cut]] = [{} for _ in range(trial.world)]
+def _initial(trial: Trial, reference: Recording) -> list[dict[str, tuple[str, Cut]]]:
+    """The reference's name of each rank's parameters, and the rank's shards of them: all of a
+    parameter that has no place in the layout.
+    """
+    found: list[dict[str, tuple[str, Cut]]] = [{} for _ in range(trial.world)]
     for name in reference.tensors:
         if not name.is_first_weight:
             continue
@@ -320,5 +322,7 @@ def _initial(trial: Trial, reference: Recording) -> list[dict[str, Cut]]:
             continue
         cuts = {rank: cut_of(each) for rank, each in shards.items()}
         for rank, cut in (cuts or dict.fromkeys(range(trial.world), whole(full))).items():
-            found[rank][name.name] = cut
+            found[rank][name.name] = name.name, cut
+            for copy in names_of(trial, name):  # the reference may have both, and not tied
+                found[rank].setdefault(copy.name, (name.name, cut))
     return found

@@ -17,7 +17,7 @@ from tspec.equivalence.observing.orders import Orders
 from tspec.equivalence.observing.perturber import Perturber, is_forward
 from tspec.equivalence.observing.recorder import TensorRecorder
 from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
-from tspec.runtime.edges import Ref, WatchedCall
+from tspec.runtime.edges import Ref, StateSource, WatchedCall
 
 MOST_LINES = 32
 """The greatest number of later calls of a module within a micro-batch whose lines are kept."""
@@ -110,6 +110,14 @@ class ModuleCalls:
         self._returns(name, output, tensors_of(call.fields.get("made")))
         self._made(name, output)
         self._follow_back("output_grads", name, output)
+
+    def described(self, source: StateSource) -> dict[str, ModuleCall]:
+        """The first call of each module, with the parameters that it shares with another one."""
+        held = source.fields("module", "parameters")
+        return {
+            name: replace(call, shares=tuple(sorted(_of_others(name, held.get(name)))))
+            for name, call in self.modules.items()
+        }
 
     def _note_draws(self, call: WatchedCall) -> None:
         """Note a module that drew random numbers itself, or called a function that did."""
@@ -236,6 +244,12 @@ def given_to(call: WatchedCall) -> dict[str, Tensor]:
         return {}
     tensors = tensors_of(call.fields.get("inputs"))
     return dict(zip(_names(module.name, call), tensors, strict=False))
+
+
+def _of_others(module: str, parameters: Any) -> Iterator[str]:
+    """The parameters in a module whose names are those of another module."""
+    held = parameters if isinstance(parameters, frozenset) else ()
+    return (each.name for each in held if not each.name.startswith(f"{module}."))
 
 
 def module_around(call: WatchedCall) -> Ref | None:

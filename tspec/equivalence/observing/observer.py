@@ -169,7 +169,7 @@ class Observer:
         recording = Recording(
             tensors=self._recorder.tensors,
             filled=self._weights.filled,
-            modules=self._calls.modules,
+            modules=self._calls.described(source),
             parts=self._recorder.parts,
             sketched=self._recorder.sketched,
             elsewhere=self._optimizers.elsewhere(source),

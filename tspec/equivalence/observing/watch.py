@@ -94,6 +94,7 @@ WATCH = WatchSpec(
                 FieldSpec("gathered", ("optional", ("bool",))),
             ),
         ),
+        EntitySpec("module", (FieldSpec("parameters", ("set", ("entity", "parameter"))),)),
         EntitySpec("optimizer", (FieldSpec("parameters", ("set", ("entity", "parameter"))),)),
         EntitySpec(
             "state",
