@@ -255,6 +255,41 @@ def test_two_optimizers(record: Record, fed: bool) -> None:
         assert found.steps(event) == [1, 1, 2, 2, 3, 3], event
 
 
+@pytest.mark.parametrize("evaluates", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_loop_without_a_loader_after_one_with_a_loader(
+    record: Record, first: bool, evaluates: bool
+) -> None:
+    """A head is trained on features of a model; each of its clears belongs to the step that it begins, or ends."""
+
+    def loop() -> None:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in loader():
+            optimizer.zero_grad()
+            loss_of(model, x, y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            features = model(torch.randn(4, 4))
+        head = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        for _ in range(3):
+            if first:
+                optimizer.zero_grad()
+            loss_of(head, features, torch.randint(0, 2, (4,))).backward()
+            optimizer.step()
+            if not first:
+                optimizer.zero_grad()
+            if evaluates:
+                with torch.no_grad():
+                    head(features)
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3, 4, 5, 6]
+    for event in ("optimizer.zero_grad", "backward", "optimizer.step"):
+        assert found.steps(event) == [1, 2, 3, 4, 5, 6], event
+
+
 def test_a_closure_is_one_step(record: Record) -> None:
     def loop() -> None:
         model = network()

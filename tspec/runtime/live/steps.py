@@ -235,6 +235,14 @@ def _all_updated(place: LoopState) -> bool:
     return place.expected is not None and bool(place.updated) and place.expected <= place.updated
 
 
+def _begins_anew(place: LoopState, optimizers: frozenset[int]) -> bool:
+    """True if some optimizers were built after all updates of a turn, and have made none: another
+    training begins. In the first turn a loop may build an optimizer when it first needs it.
+    """
+    late = place.latecomers & (optimizers - place.updated)
+    return bool(late) and place.turn > 1 and _all_updated(place)
+
+
 def sees_optimizer(place: LoopState) -> bool:
     """An optimizer was seen. Where none is, a script updates its parameters by hand."""
     return place.built or place.ever_updated or place.scheduled or bool(place.alive)
@@ -317,11 +325,11 @@ def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     Without a loader, a loop that clears before its passes opens a step here; one that clears after
     the update does not. The two differ in whether the turn has already had its clear.
 
-    With a loader, an evaluation may follow, which belongs to the step that ends: the next batch or
-    training pass opens the step.
+    In a turn that took a batch of a loader, an evaluation may follow, which belongs to the step
+    that ends: the next batch or training pass opens the step.
     """
     again = bool(optimizers & place.updated & place.cleared) and _all_updated(place)
-    if place.by_loader and not place.updating:
+    if place.by_loader and place.fed and not place.updating:
         over = _all_updated(place) and not optimizers.isdisjoint(place.updated)
         over = over and all(b in place.updated for a, b in place.beside if a in optimizers)
         place = place._replace(pending=place.pending or over or again)
@@ -329,7 +337,8 @@ def _clear(place: LoopState, optimizers: frozenset[int]) -> LoopState:
     # Another training begins, with an optimizer of its own. Old ones may hold its parameters too.
     other = bool(optimizers) and optimizers.isdisjoint(place.ever) and _all_updated(place)
     other = other or not place.latecomers.isdisjoint(optimizers - place.updated)
-    due = again or (not place.fed and (other or _by_hand(place)))
+    due = again or _begins_anew(place, optimizers)
+    due = due or (not place.fed and (other or _by_hand(place)))
     place = _opened(place._replace(phase="train"), due)
     return place._replace(cleared=place.cleared | optimizers)
 
@@ -342,6 +351,7 @@ def _forward(place: LoopState, grad: bool, training: bool, microbatch: int | Non
         return place._replace(phase="eval")
     turn = place.turn
     due = place.pending or (not place.fed and (_all_updated(place) or _by_hand(place)))
+    due = due or _begins_anew(place, place.latecomers)
     place = _opened(place._replace(phase="train"), due)._replace(worked=True)
     if microbatch is not None:
         return place._replace(microbatch=microbatch)

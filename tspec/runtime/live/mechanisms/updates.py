@@ -150,9 +150,13 @@ def install(job: FollowedJob) -> None:
     """Follow updates."""
     role = Role("update", UpdateListener(job), path=STEP, guard=holds_groups)
     job.functions.watch_method(torch.optim.Optimizer, "step", role)
+
     # A first step is then known not to be made by hand.
-    seen = ReturnListener(lambda args, kwargs: job.do(OptimizerBuilt()))
-    built = Role("built", seen, path="torch.optim.Optimizer.__init__")
+    def is_built(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        job.do(OptimizerBuilt())
+        job.do(LivingOptimizers(job.state.living_optimizers()))
+
+    built = Role("built", ReturnListener(is_built), path="torch.optim.Optimizer.__init__")
     job.functions.watch_function(torch.optim.Optimizer.__init__, built)
     own = CustomOptimizers(job)
     job.functions.watch_classes(own.look_at)
