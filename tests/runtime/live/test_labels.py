@@ -51,6 +51,23 @@ def test_logits_of_the_right_answers() -> None:
     assert right_logits_alike(alike, torch.where(rows == 0, IGNORED, rows), IGNORED) is True
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_samples_that_are_compared_with_themselves_in_low_precision(dtype: torch.dtype) -> None:
+    """The length of a unit vector is 1 up to the epsilon of the similarities."""
+    vectors = torch.randn(64, 32, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
+        unit = torch.nn.functional.normalize(vectors, dim=1)
+        logits = unit @ unit.t() / 0.2
+    assert logits.dtype == dtype
+    labels = (torch.arange(64) + 1) % 64
+    assert own_logits_alike(logits, labels, IGNORED) is True
+    assert right_logits_alike(logits, torch.arange(64), IGNORED) is True
+    logits.fill_diagonal_(4.9)
+    logits[0, 0] = 4.8
+    assert own_logits_alike(logits, labels, IGNORED) is False
+    assert right_logits_alike(logits, torch.arange(64), IGNORED) is False
+
+
 def test_masked_logits_do_not_count() -> None:
     rows = torch.arange(10)
     logits = torch.randn(10, 10, generator=torch.Generator().manual_seed(0))

@@ -25,7 +25,9 @@ _CLASSES = 64
 _MASKED = -9_999
 """Logits below stand for minus infinity: a mask puts them there."""
 _ALIKE = 1e-4
-"""Logits that differ by less than this part of the range of all logits are the same number."""
+"""Logits that differ by less than this part of the range of all logits are the same number. In
+low precision they are if they differ by less than its epsilon.
+"""
 _MOST = 1 << 24
 """Logits of more elements are not compared: a copy of them may not fit beside the job."""
 _TWICE = 1e-6
@@ -62,7 +64,7 @@ def right_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
     right = rows.gather(1, labels[:, None])
     if not right.isfinite().all():
         return None
-    return float(right.max() - right.min()) <= _ALIKE * span
+    return float(right.max() - right.min()) <= _alike(logits) * span
 
 
 @torch.no_grad()
@@ -96,8 +98,14 @@ def own_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
     if bool((labels == torch.arange(len(labels), device=labels.device)).any()):
         return False
     own = rows.diagonal()
-    largest = bool((own >= rows.amax(1) - _ALIKE * span).all())
-    return largest and float(own.max() - own.min()) <= _ALIKE * span
+    apart = _alike(logits) * span
+    largest = bool((own >= rows.amax(1) - apart).all())
+    return largest and float(own.max() - own.min()) <= apart
+
+
+def _alike(logits: torch.Tensor) -> float:
+    """The part of the range of logits by which equal ones may differ."""
+    return max(_ALIKE, torch.finfo(logits.dtype).eps)
 
 
 def _counted_rows(
