@@ -22,6 +22,7 @@ LEAST_STEPS = 40
 """The least number of steps of a run. Shorter runs tell little about the decrease of a loss."""
 APART = 2.0
 """The allowed distance of a run from sibling runs, relative to the distance between two of these.
+For first losses also the distance of their logarithms.
 """
 OF_PROGRESS = 0.25
 """Allowed deviation of the loss decrease since the first steps, as a fraction of it."""
@@ -63,7 +64,10 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
 def _first(head: RuleHead, first: Sequence[float]) -> Iterator[Claim]:
     low, high = min(first), max(first)
     margin = max(APART * (high - low), OF_SIZE * max(abs(low), abs(high)))
-    expect = f"loss >= {number(low - margin)} and loss <= {number(high + margin)}"
+    lowest, highest = low - margin, high + margin
+    if low > 0:  # losses that differ by a factor may differ by it again
+        highest = max(highest, high * (high / low) ** APART)
+    expect = f"loss >= {number(lowest)} and loss <= {number(highest)}"
     when = f"step <= {FIRST}"
     yield Claim(
         "learning", head, expect, SCALE, when, surprise=3, name="first_losses_have_their_size"
