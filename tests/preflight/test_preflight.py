@@ -214,3 +214,66 @@ def test_fully_shard_makes_its_default_mesh(tmp_path: Path) -> None:
     status, said = preflight("sharded", "--rank", "3", "--", str(script), file=layout)
     last = "2 parameters are as the layout says"
     assert (status, said.splitlines()[-1]) == (0, last), said
+
+
+NORM_OF_A_PART = """
+import sys
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+dist.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
+norm = nn.LayerNorm(8, bias=False)
+model = nn.Sequential(norm, nn.Linear(8, 16, bias=False), nn.Linear(16, 8, bias=False))
+rows = RowwiseParallel(output_layouts=Shard(1))
+parallelize_module(model, mesh, {"1": ColwiseParallel(input_layouts=Shard(1)), "2": rows})
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.randn(4, 3, 8)).square().sum().backward()
+    if "sum" in sys.argv:
+        dist.all_reduce(norm.weight.grad)
+    optimizer.step()
+"""
+OF_A_PART = """edition 2026
+
+module norm.of_a_part
+
+mesh ranks {
+  order: tp
+  tp: 2
+}
+
+dims ranks {
+  hidden: 8
+  wide: 16
+}
+
+layout plan on ranks {
+  param "0.weight": [hidden] replicated tp
+  param "1.weight": [wide / tp, hidden]
+  param "2.weight": [hidden, wide / tp]
+  input "0": [batch, seq / tp, hidden]
+}
+"""
+
+
+@pytest.mark.gloo
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["sum", "none"])
+def test_activations_that_are_scattered_on_the_way_back_are_no_sum_of_a_gradient(
+    word: str, tmp_path: Path
+) -> None:
+    """Each rank has a part of the sequence, and a norm that is no DTensor."""
+    job, file = tmp_path / "job.py", tmp_path / "norm.tspec"
+    job.write_text(NORM_OF_A_PART)
+    file.write_text(OF_A_PART)
+    status, said = preflight("plan", "--tensors", "real", "--", str(job), word, file=file)
+    wrong = "ranks 0, 1: 0.weight: its gradient is not added up over `tp`, which cuts the data"
+    right = "3 parameters and activations of 1 module are as the layout says"
+    last = said.splitlines()[-1]
+    assert (status, last) == ((0, right) if word == "sum" else (1, wrong)), said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tspec.equivalence.recording import TensorName
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.results import results
 from tspec.report.equivalences.text import table, text
+from tspec.report.equivalences.wording import apart
 from tspec.resolve import load_text
 
 LONG = "decoder.layers.0.self_attention.core_attention.scale_mask_softmax"
@@ -163,3 +165,18 @@ def test_gradients_of_a_pass_that_was_not_made_have_one_line() -> None:
     assert f"step 3: {missing}: 2 gradients not recorded" in said
     assert f"  made by the script's own code: {missing}" in said
     assert not [line for line in said if "do not fit" in line]
+
+
+@pytest.mark.parametrize(
+    ("error", "tolerated", "said"),
+    [
+        (0.5, 3.6e-7, ("0.5", "3.6e-07")),
+        (3.7312e-7, 3.7205e-7, ("3.73e-07", "3.72e-07")),
+        (1.0, 1.0, ("1", "1")),
+        (inf, 1e-6, ("inf", "1e-06")),
+    ],
+)
+def test_an_error_is_told_apart_from_its_tolerance(
+    error: float, tolerated: float, said: tuple[str, str]
+) -> None:
+    assert apart(error, tolerated) == said

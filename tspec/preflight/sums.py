@@ -78,7 +78,7 @@ def gradients(
         }
         for axis in sorted(((batch | (seq - cut)) & mine) | regrouped):
             by = [each for each in sums.of_gradients(axis) if each.parameter == parameter.name]
-            if not by and not _by_torch(parameter, axis, layout, sums):
+            if not by and not _by_torch(parameter, axis, layout, sums, axis in batch):
                 said = f"its gradient is not added up over `{axis}`, which cuts the data"
                 yield parameter.name, said
             elif _doubled(by):
@@ -109,13 +109,16 @@ def _gives_all(op: str) -> bool:
     return adds_up(op) and "scatter" not in op
 
 
-def _by_torch(parameter: TensorFacts, axis: str, layout: LayoutDeclaration, sums: Sums) -> bool:
+def _by_torch(
+    parameter: TensorFacts, axis: str, layout: LayoutDeclaration, sums: Sums, cuts_batch: bool
+) -> bool:
     """True if torch, or a sum that was not followed to a parameter, may sum a gradient over an
     axis.
 
     Torch sums the gradient of a DTensor over an axis of its mesh when the DTensor is used. The
     elements of sums that belong to no parameter are counted: a script may copy gradients into
-    tensors of its own.
+    tensors of its own. Over an axis that cuts sequences only, reduce-scatters of the backward pass
+    are of activations: what is cut there is added up and cut again on the way back.
     """
     names = axes_as_in(layout, sums.facts)
     placed = {names.get(each.axis, each.axis): each.how for each in parameter.placements}
@@ -126,7 +129,11 @@ def _by_torch(parameter: TensorFacts, axis: str, layout: LayoutDeclaration, sums
         return bool(over)
     followed = {each.parameter for each in sums.of_gradients(axis)}
     known = sum(_elements(each) for each in sums.facts.parameters if each.name in followed)
-    outside = sum(each.elements for each in over if each.where in ("", "backward"))
+    outside = sum(
+        each.elements
+        for each in over
+        if each.where == "" or (each.where == "backward" and (cuts_batch or _gives_all(each.op)))
+    )
     return outside - known >= _elements(parameter)
 
 

@@ -63,8 +63,18 @@ def of_layers(names: Sequence[str]) -> list[str]:
 def sentence(each: TensorComparison) -> str:
     """A tensor, its error, its tolerance, and the evidence."""
     sure = f" (standard error {each.standard_error:.1%})" if each.standard_error else ""
-    said = f"{each.name}: error {each.error:.2g}{sure}, tolerated {each.tolerated:.2g}"
+    error, tolerated = apart(each.error, each.tolerated)
+    said = f"{each.name}: error {error}{sure}, tolerated {tolerated}"
     return f"{said}; {each.evidence.says}" if each.evidence.says else said
+
+
+def apart(error: float, tolerated: float) -> tuple[str, str]:
+    """Two numbers with two digits, or with as many more as it takes to tell them apart."""
+    for digits in range(2, 17):
+        said = f"{error:.{digits}g}", f"{tolerated:.{digits}g}"
+        if said[0] != said[1] or error == tolerated:
+            break
+    return said
 
 
 def part(each: Blame) -> str:
