@@ -454,3 +454,32 @@ def test_gradients_that_each_rank_clipped_by_a_norm_of_its_own_are_no_fault() ->
     assert {each.module for each in suspects(replace(found, faults=()))} == {EVERYWHERE}
     near = (*comparisons[:3], replace(comparisons[3], error=2e-3))
     assert {each.module for each in suspects(replace(found, comparisons=near))} == {EVERYWHERE}
+
+
+def test_what_follows_from_an_earlier_step_past_a_residual_or_everywhere_is_no_fault() -> None:
+    block = {
+        "Net": module("", ("Net", ())),
+        "embed": module("Net", ("embed", ("inputs", "Net"))),
+        "block": module("Net", ("block", ("outputs", "embed"))),
+        "block.first": module("block", ("block.first", ("inputs", "block"))),
+        "block.second": module("block", ("block.second", ())),
+    }
+    right = [in_step_2("output_grads", name, 0.5) for name in ("block", "block.first")]
+    moved = outcome(("param_grads", "block.second.weight", 9), right=GOOD)
+    through = in_step_2("output_grads", "embed", 5)
+    found = replace(moved, calls=called(block), comparisons=(*moved.comparisons, through, *right))
+    expected = [("block.second", "gradients of its parameters", 9)]
+    assert blamed(found) == expected
+    # No residual: only the first module is given what the embedding returns.
+    block["block"] = module("Net", ("block", ()))
+    block["block.first"] = module("block", ("block.first", ("outputs", "embed")))
+    assert blamed(replace(found, calls=called(block))) == [
+        *expected,
+        ("block.first", "backward pass", 5),
+    ]
+    all_of_step_2 = [
+        in_step_2("param_grads", f"block.{name}.weight", 7) for name in ("first", "second")
+    ]
+    moved = outcome(("params", "block.second.weight", 9), right=GOOD)
+    found = replace(moved, calls=called(block), comparisons=(*moved.comparisons, *all_of_step_2))
+    assert blamed(found) == [("block.second", "update of its parameters", 9)]

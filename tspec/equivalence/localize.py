@@ -251,11 +251,10 @@ def suspects(outcome: Outcome) -> Iterator[Suspect]:
             continue
         blame = _blame(name, outcome, tensors)
         around = _judged_around(blame.module, outcome)
-        made_in = (
-            around if name.kind in ("param_grads", *GRADIENTS_OF_ACTIVATIONS) else blame.module
-        )
         if name.kind not in FROM_GRADIENTS and _is_held(
-            made_in, outcome.calls, [of for of, step in tensors.moved if step < name.step]
+            _made_in(blame.module, name, outcome),
+            outcome.calls,
+            [of for of, step in tensors.moved if step < name.step],
         ):
             continue  # the effect of a parameter that an earlier step left wrong
         if name.kind in REWRITTEN:
@@ -353,8 +352,27 @@ def _judged_around(module: str, outcome: Outcome) -> str:
     return module
 
 
+def _made_in(module: str, name: TensorName, outcome: Outcome) -> str:
+    """The module whose parameters a tensor was made from that a module is blamed for.
+
+    A gradient was made from those of all modules around that were given the tensor itself, as the
+    block is in which a residual leads past the module.
+    """
+    if name.kind not in ("param_grads", *GRADIENTS_OF_ACTIVATIONS):
+        return module
+    found, calls = _judged_around(module, outcome), outcome.calls.modules
+    while name.kind == "output_grads" and found in calls:
+        parent = calls[found].parent
+        if parent not in calls or not _is_given(calls[parent], name.name):
+            break
+        found = parent
+    return found
+
+
 def _is_held(module: str, calls: RunCalls, parameters: Iterable[str]) -> bool:
     """True if one of the modules holds one of some parameters. The outermost module holds all."""
+    if module == EVERYWHERE:
+        return bool(list(parameters))
     for each in module.split(", "):
         call = calls.modules.get(each)
         if call is not None and any(
