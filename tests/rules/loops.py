@@ -1232,6 +1232,20 @@ class BatchNormsLearnTheirStatistics(Loop):
         return model
 
 
+class RunningStatisticsLeaveTheirBeginning(Loop):
+    """A small momentum keeps statistics: those of a model that was trained before, or those that the norm began with."""
+
+    steps = 55
+
+    def build(self):
+        model = normed()
+        if not self.faulty:
+            model[1].momentum = 1.0
+            model(DIGITS.images[:32])
+        model[1].momentum = 1e-4
+        return model
+
+
 class BatchNormsLeaveHeldOutDataAlone(Loop):
     def build(self):
         return normed()
