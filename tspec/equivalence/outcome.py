@@ -79,6 +79,8 @@ class Outcome:
         these are right once clipping has divided them by it. All were off by one factor before.
         """
         norms = [each for each in self.norms if each.name == name]
+        if name.kind != "gradient_norms" or not norms:
+            return False
         clipped_right = self.equal_but_for_epsilon
         gradients = [
             each
@@ -86,8 +88,7 @@ class Outcome:
             if (each.name.kind, each.name.step) == ("param_grads", name.step)
         ]
         return (
-            name.kind == "gradient_norms"
-            and bool(norms and gradients)
+            bool(gradients)
             and not any(each.differs for each in norms)
             and not any(each.differs and each.name not in clipped_right for each in gradients)
         )
