@@ -13,11 +13,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import torch
 import torch.distributed as dist
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed import distributed_c10d
 from torch.nn.parallel import distributed as data_parallel
 
 from tspec.preflight.objects import Objects
+
+_CPU = torch.device("cpu")
 
 
 @contextmanager
@@ -78,14 +82,15 @@ def _exchanged(rank: int, objects: Objects) -> dict[str, Callable[..., Any]]:
         object_list: list[Any], dst: int | None = None, group: Any = None, device: Any = None,
         group_dst: int | None = None, use_batch: bool = False,
     ) -> None:  # fmt: skip
-        objects.send(numbered(f"send-{rank}-{_peer(dst, group, group_dst)}"), object_list)
+        key = numbered(f"send-{rank}-{_peer(dst, group, group_dst)}")
+        objects.send(key, _bytes_of(object_list))
 
     def recv_object_list(
         object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
         group_src: int | None = None, use_batch: bool = False,
     ) -> int | None:  # fmt: skip
         source = _peer(src, group, group_src)
-        object_list[:] = objects.receive(numbered(f"send-{source}-{rank}"), source)
+        object_list[:] = _object_of(objects.receive(numbered(f"send-{source}-{rank}"), source))
         return source
 
     def broadcast_object_list(
@@ -113,13 +118,27 @@ def _exchanged(rank: int, objects: Objects) -> dict[str, Callable[..., Any]]:
         of = hashlib.sha256(repr(ranks).encode()).hexdigest()[:16]
         key = numbered(f"{what}-{source}-{of}")
         if source != rank:
-            received: list[Any] = objects.receive(key, source)
+            received: list[Any] = _object_of(objects.receive(key, source))
             return received
-        objects.send(key, mine)
+        objects.send(key, _bytes_of(mine))
         return mine or []
 
     functions = send_object_list, recv_object_list, broadcast_object_list, scatter_object_list
     return {each.__name__: each for each in functions}
+
+
+def _bytes_of(value: Any) -> bytes:
+    """An object as torch sends it to another rank."""
+    with unset_fake_temporarily():
+        content, _ = vars(distributed_c10d)["_object_to_tensor"](value, _CPU, None)
+        return bytes(content.numpy())
+
+
+def _object_of(content: bytes) -> Any:
+    """The object that torch makes of what another rank sent."""
+    with unset_fake_temporarily():
+        received = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+        return vars(distributed_c10d)["_tensor_to_object"](received, len(content), None)
 
 
 def _peer(rank: int | None, group: Any, group_rank: int | None) -> int | None:

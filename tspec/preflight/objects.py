@@ -1,4 +1,4 @@
-"""Objects that the ranks of a dry run send to one another: files in a folder, because each rank is a process.
+"""Objects that the ranks of a dry run send to one another, as bytes: files in a folder, because each rank is a process.
 
 A rank that waits for an object writes down whose it is, and whoever started it starts that rank too.
 """
@@ -6,12 +6,11 @@ A rank that waits for an object writes down whose it is, and whoever started it 
 from __future__ import annotations
 
 import json
-import pickle
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 PAUSE = 0.02
 """Seconds between two looks at the folder."""
@@ -37,11 +36,11 @@ class Objects:
         self._rank = rank
         self._ends = ends
 
-    def send(self, key: str, value: Any) -> None:
-        """Write an object for whoever waits for it. Raises as `pickle` does."""
-        _write(self._folder / key, pickle.dumps(value))
+    def send(self, key: str, content: bytes) -> None:
+        """Write an object for whoever waits for it."""
+        _write(self._folder / key, content)
 
-    def receive(self, key: str, source: int | None) -> Any:
+    def receive(self, key: str, source: int | None) -> bytes:
         """Wait for an object. `source` is the rank that sends it; None if any may."""
         file = self._folder / key
         if source is None:
@@ -53,7 +52,7 @@ class Objects:
                 self._ends(f"rank {source}")
             time.sleep(PAUSE)
         waits.unlink()
-        return pickle.loads(file.read_bytes())
+        return file.read_bytes()
 
 
 def waiting(folder: Path, ranks: Iterable[int]) -> list[Wait]:
