@@ -57,6 +57,14 @@ def test_a_loss_that_stays_or_falls_too_far_or_has_another_scale_does_not() -> N
     assert broken(CLAIMS, scaled) == {"first_losses_have_their_size", "losses_have_come_down"}
 
 
+def test_first_losses_that_differ_by_a_factor_may_differ_by_it_again() -> None:
+    """As those of temporal differences do, whose targets are drawn: here by a factor of 3."""
+    apart = learning.propose(survey((curve(0), tuple(3 * loss for loss in curve(1)))))
+    assert broken(apart, tuple(8 * loss for loss in curve(2)[:3])) == set()
+    [said] = broken(apart, tuple(32 * loss for loss in curve(2)[:3]))
+    assert said == "first_losses_have_their_size"
+
+
 def test_runs_that_learn_differently_bound_little() -> None:
     wide = learning.propose(survey((curve(0), curve(1, end=2.5))))
     assert broken(wide, curve(2, end=3.0)) == set()

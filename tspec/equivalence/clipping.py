@@ -14,8 +14,6 @@ leaves. Then the two factors count as equal.
 """
 ERRORS = 4
 """The largest error of an estimated norm, in standard errors."""
-
-
 EPSILON = 1e-6
 """The number that `clip_grad_norm_` and megatron-core add to a norm before they divide by it."""
 

@@ -369,10 +369,10 @@ def _made_in(module: str, name: TensorName, outcome: Outcome) -> str:
     return found
 
 
-def _is_held(module: str, calls: RunCalls, parameters: Iterable[str]) -> bool:
+def _is_held(module: str, calls: RunCalls, parameters: Sequence[str]) -> bool:
     """True if one of the modules holds one of some parameters. The outermost module holds all."""
     if module == EVERYWHERE:
-        return bool(list(parameters))
+        return bool(parameters)
     for each in module.split(", "):
         call = calls.modules.get(each)
         if call is not None and any(

@@ -123,7 +123,7 @@ class RankFacts:
     `activations` are in the order of the run. `updated` is true if the step had an update, so that
     gradients were complete. `axes` are those of its device mesh, or of megatron-core's groups.
     `expert_axes` are those over which experts are sharded, another factorisation of the same ranks.
-    `memory` has bytes by kind. `waits` names the rank of which the script waited for an object that never came, where it ended.
+    `memory` has bytes by kind. If the script ended because an object of another rank never came, `waits` names that rank.
     """
 
     rank: int
