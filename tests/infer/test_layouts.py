@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ from tspec.infer.layouts.fit import placement
 from tspec.infer.layouts.shards import Found, Remark, ShardIndices, Unknown
 from tspec.layout.differences import differences
 from tspec.layout.faults import checked
+from tspec.layout.shards import indices
+from tspec.layout.sizes import Sizes
 from tspec.resolve import load
-from tspec.resolve.program.sharding import LayoutDeclaration, Tie
+from tspec.resolve.program.sharding import LayoutDeclaration, Shape, Tie
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +75,7 @@ CUTS = {
     "norm": ("norm", "[size_8] replicated tp, dp"),
     "positions": ("positions", "[size_16 / zigzag(tp), size_4] replicated dp"),
     "summand": ("summand", "[size_4, size_4] partial tp replicated dp"),
+    "uneven": ("uneven", "[size_7 padded to tp / tp, size_4] replicated dp"),
 }
 
 
@@ -91,6 +95,7 @@ def rank_of(full: dict[str, torch.Tensor], tp: int, dp: int) -> dict[str, torch.
         "positions": torch.cat([chunks[tp], chunks[3 - tp]]),
         "summand": other if tp else full["summand"] - other,
         "uneven": full["uneven"][:4] if tp == 0 else full["uneven"][4:],
+        "ragged": full["ragged"][:3] if tp == 0 else full["ragged"][3:],
         "zeros": full["zeros"][:4],
         "shuffled": full["shuffled"][[0, 3, 5, 6] if tp == 0 else [1, 2, 4, 7]],
         "new": torch.ones(2),
@@ -101,7 +106,7 @@ def rank_of(full: dict[str, torch.Tensor], tp: int, dp: int) -> dict[str, torch.
 def test_data_tells_how_tensors_are_cut(noise: float, tmp_path: Path) -> None:
     rows = {
         "layers.0.qkv": 24, "layers.1.qkv": 24, "gated": 16, "grouped": 20, "embedding": 10, "columns": 4, "both": 8,
-        "positions": 16, "summand": 4, "uneven": 7, "shuffled": 8,
+        "positions": 16, "summand": 4, "uneven": 7, "ragged": 7, "shuffled": 8,
     }  # fmt: skip
     numbers = torch.Generator().manual_seed(0)
     full = {
@@ -124,7 +129,7 @@ def test_data_tells_how_tensors_are_cut(noise: float, tmp_path: Path) -> None:
     text, said = drafted(tmp_path / "draft.tspec", *arguments)
     for pattern, cut in CUTS.values():
         assert f'  param "{pattern}": {cut}\n' in text
-    assert "`uneven`: shards of dimension 0 have different lengths, 3 and 4 of 7" in said
+    assert "`ragged`: shards of dimension 0 have different lengths, 3 and 4 of 7" in said
     gives_none = "what rank 0 holds is near no cut of the full tensor"
     gives_none = (
         gives_none if noise else "no cut over `tp` gives what the ranks hold of dimension 0"
@@ -170,6 +175,35 @@ def test_placements_tell_how_parameters_are_cut(tmp_path: Path) -> None:
     (tmp_path / "wrong.tspec").write_text(PLAN.replace("[4, 32 / ranks]", "[4 / ranks, 32]"))
     [wrong] = differences(found, layout_in(tmp_path / "wrong.tspec"))
     assert (wrong.name, wrong.old and wrong.old.pattern) == ("fc2.weight", "fc2.weight")
+
+
+def test_what_the_last_ranks_have_less_of_is_padding(tmp_path: Path) -> None:
+    """`fully_shard` cuts three classes into parts of two and one, and into three parts of one and none."""
+    script = ROOT / "tests/equivalence/placements.py"
+    for ranks, padded in ((2, 4), (4, 4)):
+        file = tmp_path / f"draft_{ranks}.tspec"
+        text, said = drafted(file, "--ranks", str(ranks), "--", str(script), "--uneven")
+        assert "Not found" not in text + said
+        assert 'param "fc2.weight": [size_3 padded to ranks / ranks, size_32]' in text
+        [weight] = [p for p in layout_in(file).placements if p.pattern == "fc2.weight"]
+        sizes = Sizes({"size_3": 3, "size_32": 32}, {"ranks": ranks})
+        assert isinstance(weight.shape, Shape)
+        cut = weight.shape.dimensions[0]
+        assert [*chain(*(indices(cut, {"ranks": r}, sizes) for r in range(ranks)))] == [
+            *range(padded)
+        ]
+
+
+def test_zeros_of_uneven_parts_are_told_by_their_lengths(tmp_path: Path) -> None:
+    torch.save({"bias": torch.zeros(5), "odd": torch.zeros(5)}, tmp_path / "full.pt")
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for rank, (bias, odd) in enumerate(((2, 1), (2, 2), (1, 1), (0, 1))):
+        torch.save({"bias": torch.zeros(bias), "odd": torch.zeros(odd)}, shards / f"{rank}.pt")
+    arguments = ("--full", str(tmp_path / "full.pt"), "--mesh", "dp=4", str(shards))
+    text, said = drafted(tmp_path / "draft.tspec", *arguments)
+    assert 'param "bias": [size_5 padded to dp / dp]' in text
+    assert "`odd`: all its elements are alike, and do not tell" in said
 
 
 def test_a_plain_tensor_that_is_whole_on_one_rank_alone_is_left_out(tmp_path: Path) -> None:

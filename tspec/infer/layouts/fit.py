@@ -70,7 +70,7 @@ def _dimension(
 ) -> Dimension | None:
     """The first cut that gives each rank the indices that it holds."""
     sizes = Sizes({}, mesh)
-    numbers = next(iter(held.values()))
+    numbers = max(held.values(), key=len)
     parts = tuple(_runs(numbers))
     block = parts[0] if parts else 1
     outer = [len(numbers) // block] if len(numbers) % block == 0 else []
@@ -86,10 +86,14 @@ def _dimension(
     return None
 
 
-def _same(one: Numbers, other: Numbers, size: int) -> bool:
-    """True if the indices are equal. Indices of padding are all equal."""
-    return len(one) == len(other) and all(
-        a == b or (a >= size and b >= size) for a, b in zip(one, other, strict=True)
+def _same(placed: Numbers, held: Numbers, size: int) -> bool:
+    """True if a rank holds the indices that a cut gives it. Indices of padding are all equal, and a
+    rank that holds none of them holds its shard too, as after `fully_shard`.
+    """
+    if len(held) < len(placed):
+        return held == tuple(each for each in placed if each < size)
+    return len(placed) == len(held) and all(
+        a == b or (a >= size and b >= size) for a, b in zip(placed, held, strict=True)
     )
 
 
@@ -100,7 +104,7 @@ def candidates(
     cut: Mapping[str, int],
     parts: Sequence[Sequence[int]],
 ) -> Iterator[Dimension]:
-    """Cuts of a dimension of `size` over the axes of `cut` that give each rank `length` indices, the simplest first.
+    """Cuts of a dimension of `size` over the axes of `cut` that give each rank at most `length` indices, the simplest first.
 
     The indices of a rank are one range, a zigzag, one range in each of `blocks` equal blocks, or ranges of the lengths in one of `parts`.
     """

@@ -35,16 +35,14 @@ CLEARLY = 10
 def nearest(name: str, whole: Tensor, held: Held, axes: Axes) -> ShardIndices | None:
     """The shards, replicas or summands nearest to the ranks' tensors. None if none is near, or
     several are.
-
-    `held` are tensors of one shape.
     """
     if not whole.is_floating_point():
         return None
     full = whole.double()
     ranks = {rank: each.double() for rank, each in held.items()}
-    shape = tuple(next(iter(ranks.values())).shape)
+    shape = tuple(map(max, zip(*(each.shape for each in ranks.values()), strict=True)))
     mesh = {axis: size for axis, size in axes if size > 1 and axis != "pp"}
-    if shape == tuple(whole.shape):
+    if all(each.shape == whole.shape for each in ranks.values()):
         return _same_shape(name, full, ranks, axes)
     found: list[tuple[float, Indices]] = []
     for each in _cuts(tuple(whole.shape), shape, mesh):
@@ -83,7 +81,7 @@ def _same_shape(name: str, whole: Tensor, held: Held, axes: Axes) -> ShardIndice
 def _cuts(
     full: tuple[int, ...], mine: tuple[int, ...], mesh: Mapping[str, int]
 ) -> Iterator[tuple[Dimension, ...]]:
-    """All cuts of the `full` shape that give each rank the shape `mine`. No axis of the mesh cuts two dimensions."""
+    """All cuts of the `full` shape that give each rank at most the shape `mine`. No axis of the mesh cuts two dimensions."""
     dimensions = [
         [((), Dimension(size))] if size == length else list(_of_dimension(size, length, mesh))
         for size, length in zip(full, mine, strict=True)
@@ -114,18 +112,30 @@ def _grouped(length: int, keys: int) -> Iterator[int]:
 def _pieces(
     dimensions: tuple[Dimension, ...], full: tuple[int, ...], held: Held, axes: Axes
 ) -> Indices | None:
-    """Each rank's shard of a cut; None if its shape differs, or it is padding alone."""
+    """Each rank's shard of a cut, without the padding that it does not hold; None if its shape
+    differs, or it is padding alone.
+    """
     sizes = Sizes({}, dict(axes))
     found = {}
     try:
         for rank, each in held.items():
             where = coordinates(axes, rank)
-            found[rank] = tuple(tuple(indices(cut, where, sizes)) for cut in dimensions)
+            found[rank] = tuple(
+                _held(tuple(indices(cut, where, sizes)), length, size)
+                for cut, length, size in zip(dimensions, each.shape, full, strict=True)
+            )
             if tuple(map(len, found[rank])) != tuple(each.shape) or _is_padding(found[rank], full):
                 return None
     except UnevenShards:
         return None
     return found
+
+
+def _held(numbers: Numbers, length: int, size: int) -> Numbers:
+    """The indices that a rank holds of a dimension: without padding, if it has fewer than the cut
+    gives it.
+    """
+    return tuple(each for each in numbers if each < size) if length < len(numbers) else numbers
 
 
 def _is_padding(numbers: tuple[Numbers, ...], full: tuple[int, ...]) -> bool:

@@ -90,9 +90,7 @@ def _tensor(
     for rank, each in held.items():
         places = _places(whole, each, axes, rank)
         if places is None:
-            alike = len({tuple(of.shape) for of in held.values()}) == 1
-            found = nearest(name, whole, held, axes) if alike else None
-            return found or Unknown(name, _no_piece(whole, held, rank))
+            return nearest(name, whole, held, axes) or Unknown(name, _no_piece(whole, held, rank))
         pieces[rank], told = places
         assumed |= not told
     note = "some rows are alike: taken in order" if assumed else ""
@@ -112,19 +110,26 @@ def _alike(
     name: str, shape: tuple[int, ...], held: Mapping[int, Tensor], axes: Axes
 ) -> ShardIndices | Unknown:
     """Shards of a tensor whose elements are all equal: assumed to be contiguous over the only axis with that number of ranks."""
+    unknown = Unknown(
+        name, "all its elements are alike, and do not tell which of them a rank holds"
+    )
     mine = {tuple(each.shape) for each in held.values()}
     cut = [dim for dim in range(len(shape)) if any(each[dim] != shape[dim] for each in mine)]
-    length = {each[dim] for each in mine for dim in cut}
-    over = [axis for axis, size in axes if len(cut) == 1 and {-(-shape[cut[0]] // size)} == length]
+    if len(cut) != 1:
+        return unknown
+    [dim] = cut
+    longest = max(each[dim] for each in mine)
+    over = [axis for axis, size in axes if -(-shape[dim] // size) == longest]
     if len(over) != 1:
-        return Unknown(
-            name, "all its elements are alike, and do not tell which of them a rank holds"
-        )
+        return unknown
     pieces = {}
-    for rank in held:
-        start = coordinates(axes, rank)[over[0]] * min(length)
+    for rank, each in held.items():
+        start = coordinates(axes, rank)[over[0]] * longest
+        length = each.shape[dim]
+        if length not in (longest, max(0, min(longest, shape[dim] - start))):
+            return unknown
         numbers = [tuple(range(size)) for size in shape]
-        numbers[cut[0]] = tuple(range(start, start + min(length)))
+        numbers[dim] = tuple(range(start, start + length))
         pieces[rank] = tuple(numbers)
     return ShardIndices(name, shape, pieces, (), "all elements are alike: taken for contiguous")
 
@@ -190,7 +195,7 @@ def _rows(whole: Tensor, piece: Tensor) -> tuple[Numbers, bool] | None:
         told &= len(there) == 1
         found.append(following if following in there else there[0])
     padding = [each >= len(whole) for each in found]
-    if all(padding) or padding != sorted(padding):
+    if (found and all(padding)) or padding != sorted(padding):
         return None
     return tuple(found), told
 
