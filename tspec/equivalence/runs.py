@@ -90,6 +90,15 @@ def run_reference(trial: Trial, folder: Path, start: Launch = launch) -> Referen
     return read_reference(trial, folder)
 
 
+def sampled_further(
+    trial: Trial, reference: ReferenceRecordings, folder: Path, start: Launch = launch
+) -> ReferenceRecordings:
+    """The reference with the further perturbed runs that the trial asks for. Raises launch.Failed."""
+    for each in reference_runs(trial)[1 + len(reference.samples) :]:
+        start(each, folder)
+    return read_reference(trial, folder)
+
+
 def candidate_run(
     trial: Trial, reference: Recording, rewrites: Path | None = None, name: str = "candidate"
 ) -> SideRun:

@@ -36,7 +36,7 @@ def text(verdict: Verdict, width: int) -> str:
     if verdict.outcome is None:
         return FoldedLine(f"{verdict.trial.name}: {verdict.failed}").folded(width)
     localized = () if verdict.localized is None else _localized(verdict.localized)
-    said = (*_lines(verdict.trial.name, verdict.outcome), *localized)
+    said = (*_lines(verdict.trial.name, verdict.outcome, verdict.further), *localized)
     return "\n".join(each.folded(width) for each in said)
 
 
@@ -82,7 +82,7 @@ def qualified(declaration: EquivalenceDeclaration) -> str:
     return f"{declaration.module}.{declaration.name}"
 
 
-def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
+def _lines(name: str, outcome: Outcome, further: int) -> Iterator[FoldedLine]:
     wrong = outcome.wrong
     faults = [
         each
@@ -90,6 +90,11 @@ def _lines(name: str, outcome: Outcome) -> Iterator[FoldedLine]:
         if outcome.missing_pass(each.name) is None and each.fault.kind != "skipped"
     ]
     yield FoldedLine(f"{name}: {compared(outcome)}")
+    if further:
+        runs = counted(further, "more perturbed run")
+        yield FoldedLine(
+            f"errors were near their tolerances: {runs} of the reference measured the noise", 2, 2
+        )
     yield from _estimated(outcome)
     yield from _divided(outcome.scale.microbatches)
     yield from (FoldedLine(each, later=2) for each in randomness(outcome))
@@ -211,7 +216,7 @@ def _localized(found: Localization) -> Iterator[FoldedLine]:
     yield from _more(len(found.suspects))
     if found.unjudged:
         yield FoldedLine("")
-        yield FoldedLine("not judged alone, since the layout has no place for their inputs:")
+        yield FoldedLine("inputs that are not replaced, since the layout has no place for them:")
         names = of_layers(found.unjudged)
         yield from (FoldedLine(each, 2, 4) for each in names[:SHOWN])
         yield from _more(len(names))
