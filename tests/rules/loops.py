@@ -1120,9 +1120,9 @@ class ViewsDoNotStandForTransposes(Loop):
 class Reads(nn.Module):
     """Reads the grey levels of a picture from 1 to 17, and as many as there are; the rest is padding."""
 
-    def __init__(self, kind, inverted):
+    def __init__(self, kind, inverted, masked=True):
         super().__init__()
-        self.kind, self.inverted = kind, inverted
+        self.kind, self.inverted, self.masked = kind, inverted, masked
         self.embed, self.out = nn.Embedding(18, 16), nn.Linear(16, 10)
         self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
 
@@ -1140,7 +1140,9 @@ class Reads(nn.Module):
             return self.attention(x, x, x, key_padding_mask=hidden)[0]
         if self.kind == "fused":
             return F.scaled_dot_product_attention(x, x, x, ~hidden[:, None])
-        scores = (x @ x.transpose(1, 2) / 4).masked_fill(hidden[:, None], -1e9)
+        scores = x @ x.transpose(1, 2) / 4
+        if self.masked:
+            scores = scores.masked_fill(hidden[:, None], -1e9)
         return scores.softmax(-1) @ x
 
 
@@ -1161,6 +1163,13 @@ class FilledScoresSeeTokens(Loop):
 
     def build(self):
         return Reads("by hand", self.faulty)
+
+
+class AttentionByHandDoesNotSeePadding(Loop):
+    rule = "attention_does_not_see_padding"
+
+    def build(self):
+        return Reads("by hand", False, masked=not self.faulty)
 
 
 class Averages(nn.Module):
@@ -2100,6 +2109,25 @@ class NextTokensAreHidden(Continues):
 
     def build(self):
         return LooksBack(None if self.faulty else torch.ones(63, 63, dtype=torch.bool).tril())
+
+
+class PickedNextTokensAreHidden(NextTokensAreHidden):
+    """With smoothed labels, of which a mask leaves out those of empty pixels."""
+
+    def loss(self, output, labels):
+        likely, keep = output.log_softmax(-1), self.targets > 0
+        picked = -likely.gather(1, self.targets[:, None])[:, 0]
+        losses = 0.9 * picked - 0.1 * likely.mean(-1)
+        return losses[keep].sum() / keep.sum()
+
+
+class PickedPaddingIsMasked(Continues):
+    padding = 0
+
+    def loss(self, output, labels):
+        losses = -output.log_softmax(-1).gather(1, self.targets[:, None])[:, 0]
+        keep = self.targets > 0
+        return losses.mean() if self.faulty else (losses * keep).sum() / keep.sum()
 
 
 class LooksBack(nn.Module):

@@ -42,6 +42,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "layer_sees_padding",
         "masked_labels",
         "picked_ahead",
+        "picked_padding",
         "picked_sees_later",
         "rows_swapped",
         "sees_later",
@@ -49,6 +50,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "shows_padding",
         "tokens_ahead",
         "visible_targets",
+        "weighed_padding",
     ),
     "checkpoints": (
         "goes_on_from",

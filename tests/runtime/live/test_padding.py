@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
-from tspec.runtime.live.losses.padding import PaddingMasks, ends_in_padding
+from tspec.runtime.live.losses.padding import PaddingMasks, padding_at_end
 from tspec.runtime.live.losses.tokens import TokenHistory
 
 LENGTHS = torch.tensor([[5], [9], [12], [7]])
@@ -111,6 +111,40 @@ def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None
     assert read().sees_padding(split[:, :, :5], split, None, False) is None
 
 
+def attends(hidden: torch.Tensor | None, heads_first: bool = False) -> torch.Tensor:
+    """A loss of two heads of attention over `TEXT`, by hand."""
+    scores = torch.randn(4, 2, 12, 12, requires_grad=True)
+    scores = scores if hidden is None else scores.masked_fill(hidden, -1e9)
+    if heads_first:
+        scores = scores.transpose(0, 1)
+    weights = F.dropout(scores.softmax(-1), 0.1).reshape(8, 12, 12)
+    return torch.bmm(weights, torch.randn(8, 12, 3)).sum()
+
+
+@pytest.mark.parametrize("heads_first", [False, True])
+def test_attention_by_hand_that_weighs_padding(heads_first: bool) -> None:
+    causal = torch.ones(12, 12).triu(1).bool()
+    keys = IS_PADDING[:, None, None]
+    for hidden, sees in (
+        (None, True), (keys, False), (causal, False), (~keys, False), (causal.T, True), (keys.mT, True),
+    ):  # fmt: skip
+        assert masks().weighed_padding(attends(hidden, heads_first)) is sees
+
+
+def test_keys_of_another_text_are_not_known_to_be_padded() -> None:
+    """A decoder's cross-attention may weigh the whole of a source that has no padding."""
+    source = torch.arange(48).reshape(4, 12)
+    assert masks(TEXT, source).weighed_padding(attends(None)) is None
+    assert masks(TEXT, IS_PADDING.long()).weighed_padding(attends(None)) is True
+    later = TEXT.roll(1, 0)
+    assert masks(TEXT, later).weighed_padding(attends(IS_PADDING[:, None, None])) is False
+    tokens = TokenHistory()
+    for each in (TEXT, source):
+        tokens.given(each)
+    split = KEY.transpose(0, 1)[:, None]
+    assert PaddingMasks(tokens).sees_padding(split, split, None, False) is None
+
+
 @pytest.mark.parametrize(
     "tokens",
     [
@@ -122,4 +156,4 @@ def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None
     ids=["texts", "of-one-length", "segments", "within"],
 )
 def test_tokens_that_end_in_no_padding(tokens: torch.Tensor) -> None:
-    assert not ends_in_padding(tokens, None)
+    assert padding_at_end(tokens, None) is None

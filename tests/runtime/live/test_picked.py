@@ -77,3 +77,45 @@ def test_labels_that_pick_are_compared_with_tokens(shift: int, ahead: int) -> No
     picked = PickedTokens(history)
     assert picked.picked_ahead(loss) == ahead
     assert picked.picked_sees_later(loss) == "none"
+
+
+LENGTHS = torch.tensor([[5], [9], [12], [7]])
+IS_PADDING = torch.arange(12) >= LENGTHS
+TEXT = torch.arange(48).reshape(4, 12).add(1).masked_fill(IS_PADDING, 0)
+PADS = int(IS_PADDING.sum())
+AVERAGES = {
+    "all": (lambda losses: losses.mean(), PADS),
+    "sum": (lambda losses: losses.sum() / len(losses), PADS),
+    "smoothed": (lambda losses: (0.9 * losses).mean() + 0.1, PADS),
+    "index": (lambda losses: losses[~IS_PADDING].mean(), None),
+    "product": (lambda losses: (losses * ~IS_PADDING).sum() / PADS, None),
+    "weights of places": (lambda losses: (losses / (1 + IS_PADDING)).mean(), None),
+    "filled": (lambda losses: losses.masked_fill(IS_PADDING, 0).mean(), None),
+    "where": (lambda losses: torch.where(IS_PADDING, 0, losses).mean(), None),
+}
+
+
+def picked_of_text(average, *inputs: tuple[torch.Tensor, int | None]) -> int | None:
+    """What is said of a cross entropy by hand of the labels of `TEXT`, beside other inputs."""
+    history = TokenHistory()
+    for tokens, padding in ((TEXT, 0), *inputs):
+        history.given(tokens, padding)
+    logits = torch.randn(4, 12, 50, requires_grad=True)
+    losses = -logits.log_softmax(-1).gather(2, TEXT.roll(-1, 1)[..., None])[..., 0]
+    return PickedTokens(history).picked_padding(average(losses))
+
+
+@pytest.mark.parametrize("kind", AVERAGES)
+def test_padding_that_no_mask_leaves_out(kind: str) -> None:
+    average, padding = AVERAGES[kind]
+    assert picked_of_text(average) == padding
+
+
+def test_padding_of_other_inputs() -> None:
+    """An encoder's texts may have less padding, or none; other tables may have no row for it."""
+    everything = AVERAGES["all"][0]
+    shorter = TEXT.masked_fill(torch.arange(12) >= LENGTHS.flip(0) + 1, 0)
+    assert picked_of_text(everything, (shorter, 0)) == PADS
+    assert picked_of_text(everything, (TEXT.clamp(min=1), 0)) == 0
+    assert picked_of_text(everything, (TEXT, None)) is None
+    assert picked_of_text(everything, (TEXT[:2], None)) == PADS

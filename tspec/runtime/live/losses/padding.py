@@ -1,20 +1,22 @@
-"""Finds attention masks that are inverted: they hide the tokens and show the padding."""
+"""Finds attention masks that are inverted, and hide the tokens, and attention that sees padding for want of a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from tspec.runtime.live.losses.graph import (
     KEEPS,
+    MATRIX_PRODUCTS,
     RESHAPES,
     first_input,
     nodes,
     operation_of,
     preceding,
     saved,
+    weighing_softmaxes,
 )
 from tspec.runtime.live.losses.tokens import TokenHistory
 
@@ -30,6 +32,10 @@ kinds of tokens.
 """
 _OFTEN = 0.05
 """The least fraction of padding among the tokens of a batch."""
+_WEIGHT = 1e-6
+"""The least weight of a key that a query sees. Hidden keys have a weight of 0, or that of a score of
+-20 or less.
+"""
 _SOFTMAXES = ("Softmax", "SafeSoftmax", "LogSoftmax")
 _BEFORE = (KEEPS | RESHAPES) - {"MaskedFill"}
 
@@ -88,13 +94,59 @@ class PaddingMasks:
         free = attn_mask is None and not is_causal
         return self._sees_padding((key.shape[0], key.shape[-2]), free)
 
-    def _sees_padding(self, keys: Sequence[int], free: bool) -> bool | None:
-        padded = any(
-            tuple(sequences.shape) == tuple(keys) and ends_in_padding(sequences, padding)
-            for tokens, padding in self._tokens.padded
-            for sequences in (tokens, tokens.t())
+    @torch.no_grad()
+    def weighed_padding(self, losses: Any) -> bool | None:
+        """True if a softmax of the graph weighs both the tokens and the padding of sequences that end,
+        or begin, in padding, for queries that are tokens of the same sequences.
+
+        None if no such tokens have the shape of its keys.
+        """
+        if not self._tokens.inputs:
+            return None
+        found = dict.fromkeys(
+            softmax
+            for operation, node in nodes(losses)
+            if operation in MATRIX_PRODUCTS
+            for _, softmax, dim in weighing_softmaxes(node)
+            if dim == -1
         )
-        return free if padded else None
+        return _any(seen for softmax in found for seen in self._weighed(saved(softmax, "result")))
+
+    def _weighed(self, weights: torch.Tensor | None) -> Iterator[bool]:
+        """True if the weights `[…, length, length]` of a batch give padding a weight; nothing if its
+        tokens are not known to be padded.
+        """
+        if weights is None or type(weights) is not torch.Tensor:
+            return
+        length = weights.shape[-1]
+        each = weights.reshape(-1, length, length)
+        paddings = [
+            padding.to(each.device)
+            for padding in self._paddings_of(lambda batch: len(each) % batch == 0, length)
+        ]
+        if paddings:
+            yield all(_weighs_both(each, padding) for padding in paddings)
+
+    def _sees_padding(self, keys: Sequence[int], free: bool) -> bool | None:
+        batch, length = keys
+        return free if self._paddings_of(lambda each: each == batch, length) else None
+
+    def _paddings_of(self, fits: Callable[[int], bool], length: int) -> list[torch.Tensor]:
+        """The padding `[batch, length]` of the tokens that may be the keys. Empty if some of these
+        are not padded: the keys may be theirs.
+        """
+        found = []
+        for tokens, padding in self._tokens.padded:
+            shaped = [
+                each
+                for each in (tokens, tokens.t())
+                if each.shape[1] == length and fits(each.shape[0])
+            ]
+            paddings = [at for each in shaped if (at := padding_at_end(each, padding)) is not None]
+            if shaped and not paddings and _is_text(tokens):
+                return []
+            found += paddings
+        return found
 
     def _of_call(self, mask: Any, *, shown: bool) -> bool | None:
         if not _is_plain(mask):
@@ -118,28 +170,54 @@ class PaddingMasks:
                     yield _shows_one_token(keys, sequences)
 
 
-def ends_in_padding(tokens: torch.Tensor, padding: int | None) -> bool:
-    """True if padding lies at one end only of the sequences `[batch, length]`, which differ in
-    length.
+def padding_at_end(tokens: torch.Tensor, padding: int | None) -> torch.Tensor | None:
+    """The padding of sequences `[batch, length]` that differ in length, if it lies at one end only.
 
     If no row of the table is known to be that of padding, it is the most frequent last token, or the
     most frequent first one.
     """
     if padding is not None:
-        return _lies_at_one_end(tokens, tokens == padding)
+        return _at_one_end(tokens, tokens == padding)
     if len(torch.unique(tokens)) <= _OTHERS:
-        return False
-    return any(_lies_at_one_end(tokens, tokens == tokens[:, end].mode().values) for end in (-1, 0))
+        return None
+    ends = (_at_one_end(tokens, tokens == tokens[:, end].mode().values) for end in (-1, 0))
+    return next((each for each in ends if each is not None), None)
 
 
-def _lies_at_one_end(tokens: torch.Tensor, is_padding: torch.Tensor) -> bool:
+def _at_one_end(tokens: torch.Tensor, is_padding: torch.Tensor) -> torch.Tensor | None:
     lengths = (~is_padding).sum(1)
     places = torch.arange(tokens.shape[1], device=tokens.device)
     at_end = places >= lengths[:, None]
     at_start = places < tokens.shape[1] - lengths[:, None]
     at_one = torch.equal(is_padding, at_end) or torch.equal(is_padding, at_start)
     often = is_padding.double().mean() >= _OFTEN
-    return bool(at_one and often and lengths.min() != lengths.max() and lengths.min() > 0)
+    differ = lengths.min() != lengths.max() and lengths.min() > 0
+    return is_padding if at_one and often and differ else None
+
+
+def _is_text(tokens: torch.Tensor) -> bool:
+    """False for positions, which are the same in each sequence, and for kinds of tokens."""
+    same = bool((tokens == tokens[:1]).all()) or bool((tokens == tokens[:, :1]).all())
+    return not same and len(torch.unique(tokens)) > _OTHERS
+
+
+def _weighs_both(weights: torch.Tensor, padding: torch.Tensor) -> bool:
+    """True if queries that are tokens give weight to keys that are, and to padding.
+
+    `weights` are `[n, length, length]`, for each sequence of the batch as many, one sequence after
+    the other or one head after the other.
+    """
+    batch, length = padding.shape
+    by_sequence = weights.view(batch, -1, length, length).amax(1)
+    by_head = weights.view(-1, batch, length, length).amax(0)
+    tokens = ~padding
+    of_padding = tokens[:, :, None] & padding[:, None]
+    of_tokens = tokens[:, :, None] & tokens[:, None] & padding.any(1)[:, None, None]
+    return all(
+        bool((each[pairs] > _WEIGHT).any())
+        for each in (by_sequence, by_head)
+        for pairs in (of_padding, of_tokens)
+    )
 
 
 def _any(found: Iterable[bool]) -> bool | None:

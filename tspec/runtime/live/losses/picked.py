@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from tspec.runtime.live.losses.graph import (
     signed,
     snake_case,
 )
+from tspec.runtime.live.losses.padding import padding_at_end
 from tspec.runtime.live.losses.sums import ends, factor_of_all
 from tspec.runtime.live.losses.tokens import TokenHistory
 
@@ -28,6 +29,8 @@ _ACTIVATIONS = frozenset({"Softmax", "Sigmoid", "Relu"})
 """Operations whose results are no logits: they have lost their sign or their size."""
 _NONE = -100
 """Stands for a label that is ignored: none is, since `gather` takes no such index."""
+_MASKS = frozenset({"Index", "MaskedFill", "MaskedSelect", "Where"})
+"""Operations that may leave out what was picked at some places."""
 _EQUAL = 1e-3
 """A loss differs from the mean of what was picked by no more than this part of it."""
 
@@ -91,6 +94,24 @@ class PickedTokens:
         known = [each for each in found if each is not None]
         return 1 if 1 in known else next(iter(known), None)
 
+    @torch.no_grad()
+    def picked_padding(self, losses: Any) -> int | None:
+        """The number of picked labels that count although their tokens are padding: no mask leaves
+        them out.
+
+        The smallest number over all inputs with as many tokens, since those of an encoder may have
+        another padding. None if such an input has no padding row, and if there are no inputs.
+        """
+        found: list[int] = []
+        for pick in _picks(losses, _may_leave_out):
+            for tokens, padding in self._tokens.padded:
+                if tokens.numel() == pick.labels.numel():
+                    if padding is None:
+                        return None
+                    ends = (padding_at_end(each, padding) for each in (tokens, tokens.t()))
+                    found.append(max(0 if each is None else int(each.sum()) for each in ends))
+        return min(found, default=None)
+
     def picked_sees_later(self, losses: Any) -> str | None:
         """The later positions that the logits of the first such pick depend on, as `sees_later` of
         class losses has it.
@@ -104,16 +125,34 @@ class PickedTokens:
         return None
 
 
-def _picks(losses: Any) -> Iterator[_Pick]:
-    """The picks of one label for each sample or place that are terms of a loss."""
-    for node, _ in ends(losses, lambda node: operation_of(node) in _PICKS):
-        if operation_of(node) in _PICKS:
-            pick = _pick(node)
-            if pick is not None:
-                yield pick
+def _picks(losses: Any, beyond: Callable[[Any], bool] = lambda _: False) -> Iterator[_Pick]:
+    """The picks of one label for each sample or place that are terms of a loss, but for those behind a
+    node that `beyond` names.
+    """
+    found: dict[Any, _Pick | None] = {}
+
+    def is_term(node: Any) -> bool:
+        found[node] = _pick(node)
+        return found[node] is not None or beyond(node)
+
+    for _ in ends(losses, is_term):
+        pass
+    yield from (each for each in found.values() if each is not None)
+
+
+def _may_leave_out(node: Any) -> bool:
+    """True if a node may be a mask: it picks some places, or multiplies each by a number of its own."""
+    if operation_of(node) not in ("Mul", "Div"):
+        return operation_of(node) in _MASKS
+    factors = (saved(node, "other"), saved(node, "self"))
+    return all(each is not None for each, _ in node.next_functions) or any(
+        each is not None and each.numel() > 1 for each in factors
+    )
 
 
 def _pick(node: Any) -> _Pick | None:
+    if operation_of(node) not in _PICKS:
+        return None
     source = preceding(first_input(node), KEEPS | {"Expand"})
     operation = "" if source is None else operation_of(source)
     if operation == "LogSoftmax":
