@@ -58,12 +58,13 @@ class ReadTable:
     `side`.
 
     `side` is 0 for values at the call's begin and 1 for values at its end. `ends` is true if some
-    call has values at its end.
+    call has values at its end. `once` is true if no subject has several samples on a rank.
     """
 
     table: str
     shape: Shape
     ends: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,9 @@ def of_subjects(facts: Facts, kind: str, field: str, want: str | None) -> ReadTa
         part = facts.part(("sample", kind, field))
         rows = f"SELECT *, hash(what || ' ' || subject) AS sid FROM {part}"
         types = facts.types.get(("sample", kind, field), frozenset())
-        facts.cache[asked] = _source(facts, _FieldRows(rows, "rank, sid, g", types), want)
+        source = _source(facts, _FieldRows(rows, "rank, sid, g", types), want)
+        several = f"SELECT 1 FROM {source.table} GROUP BY rank, sid HAVING count(*) > 1 LIMIT 1"
+        facts.cache[asked] = replace(source, once=not facts.ask(several))
     source = facts.cache[asked]
     assert isinstance(source, ReadTable)
     return source

@@ -26,8 +26,9 @@ def of_subject(scope: QueryScope, base: Cell, field: str, frame: Frame, want: st
         join = f"LEFT JOIN {first} s ON s.rank = r.rank AND s.sid = {sid} AND s.g <= r.{at}"
         columns = ("s.f.v", "CASE WHEN s.g IS NULL THEN 2::TINYINT ELSE s.f.m END")
     else:
+        kind = "" if source.once else "ASOF "  # which takes several times as long
         join = (
-            f"ASOF LEFT JOIN {source.table} s ON s.rank = r.rank AND s.sid = {sid} "
+            f"{kind}LEFT JOIN {source.table} s ON s.rank = r.rank AND s.sid = {sid} "
             f"AND r.{at} >= s.g"
         )
         columns = ("s.v", "CASE WHEN s.g IS NULL THEN 2::TINYINT ELSE s.m END")
