@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torch.nn._reduction import legacy_get_string
+
 from tspec.runtime.live.convert import keys_of_tensors
 from tspec.values import Datum
 
@@ -77,7 +79,14 @@ class CallSignature:
         )
 
     def get(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The value of a named argument. Raises KeyError if the call has none."""
+        """The value of a named argument. Raises KeyError if the call has none.
+
+        The `reduction` of a loss is what the deprecated `size_average` and `reduce` say, if one is given.
+        """
+        if name == "reduction" and self.has("size_average"):
+            average, reduce = (self.get(each, args, kwargs) for each in ("size_average", "reduce"))
+            if average is not None or reduce is not None:
+                return legacy_get_string(average, reduce, emit_warning=False)
         if name in kwargs:
             return kwargs[name]
         position = self._positions.get(name)
