@@ -277,3 +277,75 @@ def test_activations_that_are_scattered_on_the_way_back_are_no_sum_of_a_gradient
     right = "3 parameters and activations of 1 module are as the layout says"
     last = said.splitlines()[-1]
     assert (status, last) == ((0, right) if word == "sum" else (1, wrong)), said
+
+
+REDUCED_LATE = """edition 2026
+
+module late
+
+mesh ranks {
+  order: dp
+  dp: 4
+}
+
+dims ranks {
+  inputs: 8
+  classes: 10
+}
+
+layout late on ranks replicated dp {
+  param "0.weight": [classes, inputs]
+  param "0.bias": [classes]
+  input "0": [BATCH, inputs]
+  output "0": [BATCH, classes]
+}
+"""
+REDUCES_IN_ITS_STEP = """import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class Reducing(torch.optim.SGD):
+    def step(self, closure=None):
+        gradients = [each.grad for group in self.param_groups for each in group["params"]]
+        flat = torch.cat([each.flatten() for each in gradients])
+        if "--forget" not in sys.argv:
+            dist.all_reduce(flat)
+        for each, reduced in zip(gradients, flat.split([each.numel() for each in gradients])):
+            each.copy_(reduced.view_as(each) / dist.get_world_size())
+        return super().step(closure)
+
+
+dist.init_process_group("gloo")
+model = nn.Sequential(nn.Linear(8, 10))
+optimizers = [Reducing(model.parameters(), lr=0.1, momentum=0.9)]
+if "--two" in sys.argv:
+    optimizers.append(torch.optim.SGD([nn.Parameter(torch.ones(3))], lr=0.1))
+for _ in range(2):
+    model(torch.randn(6, 8)).square().mean().backward()
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.gloo
+@pytest.mark.parametrize("batch", ["batch / dp", "(batch, 4 / dp)"])
+def test_an_update_may_add_up_gradients_itself(batch: str, tmp_path: Path) -> None:
+    """Also of samples that ranks get in turn. States are those of all optimizers."""
+    spec, script = tmp_path / "late.tspec", tmp_path / "script.py"
+    spec.write_text(REDUCED_LATE.replace("BATCH", batch))
+    script.write_text(REDUCES_IN_ITS_STEP)
+    status, said = preflight("late", "--rank", "1", "--", str(script), "--two", file=spec)
+    assert (status, "parameters and activations of" in said) == (0, True), said
+    assert "allreduce over dp, outside of modules: 1 call, 90 elements" in said
+    assert "states 360 bytes" in said
+    status, said = preflight("late", "--rank", "1", "--", str(script), "--forget", file=spec)
+    missing = [
+        f"rank 1: 0.{name}: its gradient is not added up over `dp`, which cuts the data"
+        for name in ("bias", "weight")
+    ]
+    assert sorted(line for line in said.splitlines() if line.startswith("rank 1: ")) == missing
+    assert status == 1

@@ -5,11 +5,11 @@ that step.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypedDict
 
 import torch
 from torch import Tensor
@@ -19,9 +19,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tspec.preflight.facts import (
     Activation,
     Axes,
+    Collective,
     ModuleFacts,
     Placed,
     RankFacts,
+    Reduction,
+    Summand,
     TensorFacts,
 )
 from tspec.preflight.megatron import Blocks, blocks_of, expert_groups_of, groups_of
@@ -68,7 +71,11 @@ class DryRunSink:
         """Storages saved for backward passes: a weak reference, which keeps the address from being
         reused, and the size in bytes.
         """
+        self._states: dict[int, int] = {}
+        """The bytes of each tensor that an optimizer keeps, by its `id`."""
         self._found: RankFacts | None = None
+        self._update: _Update | None = None
+        """The first update, while it runs."""
         self._over = False
         self._waits = ""
 
@@ -102,10 +109,15 @@ class DryRunSink:
                 "input", name, next(iter(inputs if isinstance(inputs, tuple) else ()), None)
             )
         elif self._found is None:
-            self._found = self._facts(source, updated=True)
+            parameters, grads = _parameters(source), _gradients(source)
+            self._found = self._facts(source, parameters, grads, updated=True)
+            self._update = _Update(call.id, parameters, grads)
 
     def end(self, call: WatchedCall, source: StateSource) -> None:
-        """A module returned."""
+        """A module returned, or an update is over: it may have added up gradients itself."""
+        if self._found is not None and self._update is not None and self._update.id == call.id:
+            made = self._made(self._update.parameters, self._update.grads)
+            self._found, self._update = replace(self._found, **made), None
         name = next((name for number, name in self._modules if number == call.id), "")
         self._passes("output", name, call.fields.get("output"))
         self._modules = [each for each in self._modules if each[0] != call.id]
@@ -157,14 +169,24 @@ class DryRunSink:
 
     def _updated(self, optimizer: torch.optim.Optimizer, arguments: Any, options: Any) -> None:
         of = (each for states in optimizer.state.values() for each in states.values())
-        self._memory["states"] = sum(_bytes(each) for each in of if isinstance(each, Tensor))
+        self._states |= {id(each): _bytes(each) for each in of if isinstance(each, Tensor)}
+        self._memory["states"] = sum(self._states.values())
 
-    def _facts(self, source: StateSource, updated: bool) -> RankFacts:
-        parameters = _parameters(source)
-        grads = {
-            name: getattr(parameters.get(name), "main_grad", grad)
-            for name, grad in source.fields("parameter", "grad").items()
+    def _made(self, parameters: Mapping[str, Tensor], grads: Mapping[str, Any]) -> _Made:
+        """What collectives and products have made until now of these gradients."""
+        return {
+            "reductions": self._collectives.reductions(parameters, grads),
+            "collectives": self._collectives.calls(),
+            "summands": self._collectives.summands.found(grads),
         }
+
+    def _facts(
+        self,
+        source: StateSource,
+        parameters: dict[str, Tensor],
+        grads: dict[str, Any],
+        updated: bool,
+    ) -> RankFacts:
         classes = source.fields("module", "class")
         axes = with_stages(_axes(parameters.values()) or groups_of(), self._world)
         blocks = blocks_of(parameters) if not _axes(parameters.values()) else {}
@@ -186,28 +208,55 @@ class DryRunSink:
         )
         return RankFacts(
             *(self._rank, self._world, updated, axes, held),
-            reductions=self._collectives.reductions(parameters, grads),
-            collectives=self._collectives.calls(),
+            **self._made(parameters, grads),
             modules=tuple(
                 ModuleFacts(name, str(classes.get(name)), calls)
                 for name, calls in self._calls.items()
             ),
             activations=tuple(self._activations.values()),
             memory=self._memory,
-            summands=self._collectives.summands.found(grads),
             expert_axes=expert_groups_of() if blocks else (),
             waits=self._waits,
         )
 
     def _finish(self, source: StateSource) -> None:
         self._over = True
-        (self._found or self._facts(source, updated=False)).write(self._file)
+        if self._found is None:
+            parameters, grads = _parameters(source), _gradients(source)
+            self._found = self._facts(source, parameters, grads, updated=False)
+        self._found.write(self._file)
+
+
+class _Made(TypedDict):
+    """Fields of `RankFacts`."""
+
+    reductions: tuple[Reduction, ...]
+    collectives: tuple[Collective, ...]
+    summands: tuple[Summand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """The call of an update, with the parameters and gradients that it began with."""
+
+    id: int
+    parameters: Mapping[str, Tensor]
+    grads: Mapping[str, Any]
 
 
 def _parameters(source: StateSource) -> dict[str, Tensor]:
     """The existing parameters, by canonical name."""
     found = source.fields("parameter", "data").items()
     return {name: tensor for name, tensor in found if isinstance(tensor, Tensor)}
+
+
+def _gradients(source: StateSource) -> dict[str, Any]:
+    """The gradients of the parameters; megatron-core's main gradients in their place."""
+    parameters = _parameters(source)
+    return {
+        name: getattr(parameters.get(name), "main_grad", grad)
+        for name, grad in source.fields("parameter", "grad").items()
+    }
 
 
 def _held(name: str, tensor: Tensor) -> TensorFacts:

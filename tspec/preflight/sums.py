@@ -13,7 +13,16 @@ from tspec.layout.sizes import Sizes
 from tspec.preflight.experts import placed_name
 from tspec.preflight.facts import Collective, RankFacts, Reduction, TensorFacts, adds_up
 from tspec.preflight.tensors import axes_as_in
-from tspec.resolve.program.sharding import Axes, LayoutDeclaration, Placement, Shape, splits
+from tspec.resolve.program.sharding import (
+    Axes,
+    Dimension,
+    LayoutDeclaration,
+    Placement,
+    Product,
+    Shape,
+    Split,
+    splits,
+)
 
 
 def data_axes(layout: LayoutDeclaration, sizes: Sizes) -> tuple[frozenset[str], frozenset[str]]:
@@ -23,11 +32,21 @@ def data_axes(layout: LayoutDeclaration, sizes: Sizes) -> tuple[frozenset[str], 
         if not is_true(place.when, sizes.known):
             continue
         for each in place.shape.dimensions if isinstance(place.shape, Shape) else ():
-            if isinstance(each.size, str) and each.size in found:
-                found[each.size].update(
-                    split.axis for split in each.splits if layout.mesh.all_axes[split.axis] > 1
-                )
+            for name, axes in found.items():
+                cuts = (split.axis for split in _cuts_of(each, name))
+                axes.update(axis for axis in cuts if layout.mesh.all_axes[axis] > 1)
     return frozenset(found["batch"]), frozenset(found["seq"])
+
+
+def _cuts_of(dimension: Dimension, name: str) -> tuple[Split, ...]:
+    """The cuts of a size, alone or in a product with numbers, as `(batch, 2 / dp)` of samples in turn."""
+    size = dimension.size
+    if size == name:
+        return dimension.splits
+    if not isinstance(size, Product) or name not in (each.size for each in size.dimensions):
+        return ()
+    parts = (each for each in size.dimensions if each.size == name or isinstance(each.size, int))
+    return (*dimension.splits, *(split for each in parts for split in each.splits))
 
 
 class Sums:
