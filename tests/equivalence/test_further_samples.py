@@ -57,7 +57,9 @@ def judged(error: float, samples: int, folder: Path) -> tuple[Verdict, list[str]
         made.append(run.name)
         off = NOISE.get(run.name, error if run.name == "candidate" else 0.0)
         for rank in range(run.world):
-            write(folder / run.name, rank, Recording({OUTPUT: torch.ones(4) * (1 + off)}, {}, MODULES))
+            write(
+                folder / run.name, rank, Recording({OUTPUT: torch.ones(4) * (1 + off)}, {}, MODULES)
+            )
         return folder / run.name
 
     found = places([trial_of(program.equivalences[0], ("train.py",))], folder)

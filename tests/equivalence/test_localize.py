@@ -483,3 +483,18 @@ def test_what_follows_from_an_earlier_step_past_a_residual_or_everywhere_is_no_f
     moved = outcome(("params", "block.second.weight", 9), right=GOOD)
     found = replace(moved, calls=called(block), comparisons=(*moved.comparisons, *all_of_step_2))
     assert blamed(found) == [("block.second", "update of its parameters", 9)]
+
+
+def test_what_follows_from_a_tensor_of_another_shape_is_no_fault_of_modules() -> None:
+    """A rank reads another number of samples: no input of its modules can be rewritten."""
+    read, passed = TensorName("inputs", "Net", 1), TensorName("outputs", "norm", 1)
+    odd = "rank 0 has [2, 4], and the layout says [4, 4]"
+    found = outcome(("inputs", "Net", 9), ("outputs", "norm", 3), ("param_grads", "norm.weight", 4))
+    shapes = (Fault(read, 0, MergeFault("shape", odd)), Fault(passed, 1, MergeFault("shape", odd)))
+    found = replace(found, comparisons=found.comparisons[2:], faults=shapes)
+    assert [(module, part) for module, part, _ in blamed(found)] == [("", "what it hands to Net")]
+    inner = replace(found, faults=shapes[1:])
+    assert [(module, part) for module, part, _ in blamed(inner)] == [("norm", "forward pass")]
+    before = outcome(("inputs", "attention.proj", 7))
+    before = replace(before, faults=(Fault(passed, 1, MergeFault("shape", odd)),))
+    assert [module for module, _, _ in blamed(before)] == ["norm", "attention"]

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,9 +154,26 @@ def _stands(place: Path, world: int) -> Iterator[str]:
 
 def _told(log: Path) -> str:
     """The output of a failed run: from its first traceback on, before torchrun's own; else the last
-    lines.
+    lines. Of a long traceback the first calls are left out.
     """
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     first = (number for number, line in enumerate(lines) if "Traceback" in line)
     start = next(first, max(len(lines) - TOLD, 0))
+    long = _lines_of_traceback(lines[start:]) - TOLD
+    if long > 0:
+        kept = lines[start + 1 + long : start + TOLD + long]
+        return "\n".join([lines[start], f"  … {long} more lines", *kept])
     return "\n".join(lines[start : start + TOLD])
+
+
+def _lines_of_traceback(lines: Sequence[str]) -> int:
+    """The number of lines of a traceback, to that of its exception. torchrun puts the rank before each."""
+    if not lines or "Traceback" not in lines[0]:
+        return 0
+    prefix = lines[0].partition("Traceback")[0]
+    ends = (
+        number
+        for number, line in enumerate(lines)
+        if number and line.startswith(prefix) and not line[len(prefix) :].startswith(" ")
+    )
+    return next(ends, len(lines) - 1) + 1

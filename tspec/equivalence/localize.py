@@ -192,6 +192,11 @@ def wrong_tensors(outcome: Outcome) -> WrongTensors:
     faults = [each for each in outcome.faults if each.fault.kind != "layout"]
     equal = outcome.equal_but_for_epsilon
     found: list[Wrong] = [*(each for each in outcome.wrong if each.name not in equal), *faults]
+    # A tensor of another shape is not rewritten, and all after it may follow from it.
+    shaped = [
+        each.order for each in faults if each.fault.kind == "shape" and each.name.kind in REWRITTEN
+    ]
+    found = [each for each in found if each.order <= min(shaped, default=each.order)]
     later = agreeing_later(outcome.comparisons, outcome.faults)
     clipped = outcome.clipped
     # An update that communicates may be at fault where gradients are not reduced before.
