@@ -108,6 +108,13 @@ def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None
     assert read().layer_sees_padding(KEY[:8], KEY[:8], None, None) is None
     assert read().sees_padding(split, split, None, False) is True
     assert read().sees_padding(split, split, None, True) is False
+    nothing = torch.zeros(4, 12).bool()
+    assert read().layer_sees_padding(KEY, KEY, nothing, None) is True
+    assert read().layer_sees_padding(KEY, KEY, nothing, IS_PADDING) is False
+    assert read().layer_sees_padding(KEY, KEY, nothing.float(), torch.randn(12, 12)) is False
+    assert read().sees_padding(split, split, ~nothing[:, None, None], False) is True
+    assert read().sees_padding(split, split, nothing[:, None, None].float(), False) is True
+    assert read().sees_padding(split, split, torch.ones(12, 12).tril().bool(), False) is False
     assert read().sees_padding(split[:, :, :5], split, None, False) is None
 
 

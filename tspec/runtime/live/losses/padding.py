@@ -76,14 +76,16 @@ class PaddingMasks:
     def layer_sees_padding(
         self, query: Any, key: Any, key_padding_mask: Any, attn_mask: Any
     ) -> bool | None:
-        """True if self-attention without any mask gets a key for each token of sequences that end,
-        or begin, in padding.
+        """True if self-attention without any mask, or with one that hides nothing, gets a key for each
+        token of sequences that end, or begin, in padding.
 
         Keys are `[length, batch, features]`. None if no such tokens have their shape.
         """
         if query is not key or not _is_plain(key) or key.dim() != 3:
             return None
-        free = key_padding_mask is None and attn_mask is None
+        free = _hides_nothing(key_padding_mask, shown=False) and _hides_nothing(
+            attn_mask, shown=False
+        )
         return self._sees_padding(key.transpose(0, 1).shape[:2], free)
 
     @torch.no_grad()
@@ -91,7 +93,7 @@ class PaddingMasks:
         """The same of fused attention, whose keys are `[batch, …, length, features]`."""
         if not _is_plain(key) or key.dim() < 3 or query.shape[-2] != key.shape[-2]:
             return None
-        free = attn_mask is None and not is_causal
+        free = not is_causal and _hides_nothing(attn_mask, shown=True)
         return self._sees_padding((key.shape[0], key.shape[-2]), free)
 
     @torch.no_grad()
@@ -151,11 +153,7 @@ class PaddingMasks:
     def _of_call(self, mask: Any, *, shown: bool) -> bool | None:
         if not _is_plain(mask):
             return None
-        if mask.dtype == torch.bool:
-            hidden = ~mask if shown else mask
-        else:
-            hidden = mask <= torch.finfo(mask.dtype).min / 2
-        return _any(self._compared(hidden))
+        return _any(self._compared(_hidden(mask, shown)))
 
     def _compared(self, hidden: torch.Tensor) -> Iterator[bool]:
         """For each token sequence with the shape of the keys: True if only tokens of one value are
@@ -224,6 +222,22 @@ def _any(found: Iterable[bool]) -> bool | None:
     """True if one element is true; None for no elements."""
     known = list(found)
     return any(known) if known else None
+
+
+def _hidden(mask: torch.Tensor, shown: bool) -> torch.Tensor:
+    """The keys that a mask hides. `shown`: true, in a boolean mask, is a key that is visible."""
+    if mask.dtype == torch.bool:
+        return ~mask if shown else mask
+    return mask <= torch.finfo(mask.dtype).min / 2
+
+
+def _hides_nothing(mask: Any, *, shown: bool) -> bool:
+    """True without a mask, and for one that adds the same to all scores."""
+    if mask is None:
+        return True
+    if not _is_plain(mask):
+        return False
+    return not bool(_hidden(mask, shown).any()) and bool((mask == mask.flatten()[:1]).all())
 
 
 def _is_plain(mask: Any) -> bool:
