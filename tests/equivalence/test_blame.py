@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tspec.equivalence.blame import RunCalls, blamed, unjudged_inputs
+from tests.equivalence.trials import trial_of
+from tspec.equivalence.blame import RunCalls, blamed, calls_of, unjudged_inputs
 from tspec.equivalence.compare import Fault, TensorComparison
 from tspec.equivalence.merge import MergeFault
 from tspec.equivalence.outcome import Outcome
-from tspec.equivalence.recording import ModuleCall, ModuleInput, TensorName
+from tspec.equivalence.recording import ModuleCall, ModuleInput, Recording, TensorName
+from tspec.resolve import load
 
 
 def given(name: str, takes: tuple[str, str] | tuple[()] = ()) -> tuple[ModuleInput, ...]:
@@ -254,3 +257,18 @@ def test_a_further_input_has_to_be_judged_too() -> None:
 
 def other(name: str, takes: tuple[str, str]) -> ModuleCall:
     return replace(CROSS[name], inputs=(*given(name), ModuleInput(f"{name}[memory]", takes)))
+
+
+def test_modules_of_two_stages_share_what_the_layout_ties() -> None:
+    program = load([Path(__file__).parent / "tied.tspec"]).program
+    assert program is not None
+    trial = trial_of(program.equivalences[0], ("train.py",))
+    stages = [
+        Recording({}, {}, {name: ModuleCall("Linear", "Stage", "", "", ())})
+        for name in ("embed", "head")
+    ]
+    shared = {
+        name: call.shares
+        for name, call in calls_of(trial, Recording({}, {}), stages).modules.items()
+    }
+    assert shared == {"embed": ("head.weight",), "head": ("embed.weight",)}

@@ -60,7 +60,22 @@ def calls_of(trial: Trial, reference: Recording, candidate: Sequence[Recording])
             (modules if holds else others).setdefault(name, call)
     modules = {**others, **modules}
     both = {**reference.modules, **modules}
-    return RunCalls(both, tuple(modules), lines, reference.modules)
+    tied = {name: replace(call, shares=_shared(name, call, trial)) for name, call in both.items()}
+    return RunCalls(tied, tuple(modules), lines, reference.modules)
+
+
+def _shared(module: str, call: ModuleCall, trial: Trial) -> tuple[str, ...]:
+    """The parameters that a module shares with others: on its own rank, and by the layout's ties with
+    those of other stages.
+    """
+    ties = ((tie.left, tie.right) for tie in trial.layout.ties)
+    of_layout = (
+        other
+        for tie in ties
+        for one, other in (tie, tie[::-1])
+        if one.startswith(f"{module}.") and not other.startswith(f"{module}.")
+    )
+    return tuple(dict.fromkeys((*call.shares, *of_layout)))
 
 
 def blamed(name: TensorName, calls: RunCalls, judged: Container[tuple[str, str]]) -> Blame:
