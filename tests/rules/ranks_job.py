@@ -2,10 +2,12 @@
 
 `--tensor-parallel`: two ranks of one replica, which are to read the same batches.
 `--sharded`: two ranks over which FSDP2 shards the model, without a mesh.
+`--own-batches`: DDP, and batches that each rank makes itself; with `--faulty` of the same numbers.
 """
 
 import argparse
 import tempfile
+from collections.abc import Iterable
 
 import torch
 import torch.distributed as dist
@@ -26,8 +28,9 @@ def digits() -> torch.utils.data.TensorDataset:
 def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    kind = sharded if args.sharded else tensor_parallel if args.tensor_parallel else data_parallel
-    kind(rank, args.faulty)
+    kinds = {"sharded": sharded, "tensor_parallel": tensor_parallel, "own_batches": own_batches}
+    chosen = [kind for name, kind in kinds.items() if getattr(args, name)] or [data_parallel]
+    chosen[0](rank, args.faulty)
     dist.destroy_process_group()
 
 
@@ -81,8 +84,20 @@ def tensor_parallel(rank: int, faulty: bool) -> None:
     train(model, torch.optim.SGD(model.parameters(), lr=0.1), loader)
 
 
+def own_batches(rank: int, faulty: bool) -> None:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    drawn = torch.Generator().manual_seed(0 if faulty else rank)
+    images, labels = digits().tensors
+    chosen = (torch.randint(len(images), (64,), generator=drawn) for _ in range(5))
+    batches = [(images[each], labels[each]) for each in chosen]
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), batches)
+
+
 def train(
-    model: nn.Module, optimizer: torch.optim.Optimizer, loader: torch.utils.data.DataLoader
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loader: Iterable[list[torch.Tensor] | tuple[torch.Tensor, ...]],
 ) -> None:
     for step, (images, labels) in enumerate(loader, start=1):
         if step > 4:
@@ -97,6 +112,7 @@ if __name__ == "__main__":
     parser.add_argument("--faulty", action="store_true")
     parser.add_argument("--tensor-parallel", action="store_true")
     parser.add_argument("--sharded", action="store_true")
+    parser.add_argument("--own-batches", action="store_true")
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(
             work, (f"file://{folder}/meeting", parser.parse_args()), nprocs=2, start_method="fork"
