@@ -2122,7 +2122,16 @@ class PickedNextTokensAreHidden(NextTokensAreHidden):
 
 
 class PickedPaddingIsMasked(Continues):
-    padding = 0
+    """Reads as many pixels of each picture as its brightness says; the rest is padding."""
+
+    def build(self):
+        return nn.Sequential(nn.Embedding(18, 16, padding_idx=0), nn.Linear(16, 18))
+
+    def forward(self, images):
+        length = 40 + images.sum(1).long() % 20
+        tokens = ((images * 16).long() + 1).masked_fill(torch.arange(64) >= length[:, None], 0)
+        self.targets = tokens[:, 1:].reshape(-1)
+        return self.model(tokens[:, :63]).reshape(-1, 18)
 
     def loss(self, output, labels):
         losses = -output.log_softmax(-1).gather(1, self.targets[:, None])[:, 0]
@@ -2157,6 +2166,25 @@ class PaddingIsLeftOutOfTheLoss(Continues):
     def __init__(self, faulty):
         super().__init__(faulty)
         self.ignored = -100 if faulty else 0
+
+
+class PaddingIsLeftOutByAWeight(Continues):
+    rule = "padding_is_left_out_of_the_loss"
+    padding = 0
+
+    def loss(self, output, labels):
+        weights = None if self.faulty else (torch.arange(17) > 0).float()
+        return F.cross_entropy(output, self.targets, weights)
+
+
+class PaddingIsLeftOutByAMask(Continues):
+    rule = "padding_is_left_out_of_the_loss"
+    padding = 0
+
+    def loss(self, output, labels):
+        if self.faulty:
+            return F.cross_entropy(output, self.targets)
+        return F.cross_entropy(output, self.targets, reduction="none")[self.targets > 0].mean()
 
 
 class PlacesOfPaddingHaveNoLabels(Loop):
