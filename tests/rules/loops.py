@@ -754,6 +754,17 @@ class PlateausOfLossesWaitForLowerOnes(Loop):
         self.plateau.step(self.metric)
 
 
+class PlateausOfWhatFallsWaitForLowerOnes(PlateausOfLossesWaitForLowerOnes):
+    """The schedule gets the loss of an evaluation."""
+
+    steps = 10
+
+    @torch.no_grad()
+    def after_update(self):
+        output = self.model.eval()(DIGITS.images)
+        self.plateau.step(F.cross_entropy(output, DIGITS.labels).item())
+
+
 class MaskedTokensAreNotSeen(Loop):
     """Guesses pixels that are hidden. As a fault it sees them."""
 
