@@ -14,7 +14,7 @@ import pytest
 from tests.check.building import Writer, rules, tensor, trace
 from tests.check.jobs import job
 from tests.check.strategies import case, loaded, spec
-from tspec.check.columnar import check
+from tspec.check.columnar import check, truth
 from tspec.check.interpret import interpret
 from tspec.trace.errors import TraceError
 from tspec.trace.meta import write_meta
@@ -105,6 +105,24 @@ def test_findings_only_counts_the_rules_that_nothing_violates() -> None:
     assert {each.instance.rule for each in whole.decided} == {"t.r0", "t.r1"}
 
 
+@pytest.mark.parametrize("number", range(0, 60, 3))
+def test_truth_is_that_of_the_verdicts(number: int) -> None:
+    """Rules of one head have the same numbers for the same instances; others have others."""
+    body, shape = case(number)
+    these, trace = loaded(spec([body, body])), job(shape)
+    verdicts = [
+        each for each in check(these, trace).decided if each.verdict in ("holds", "violated")
+    ]
+    said = truth(these, trace)
+    first, second = (sorted(said.of[rule.name]) for rule in these)
+    assert first == second
+    if said.failed:
+        return
+    decided = [each for each in verdicts if each.instance.rule == these[0].qualified]
+    assert Counter(holds for _, holds in first) == Counter(e.verdict == "holds" for e in decided)
+    assert len({key for key, _ in first}) == len(decided)
+
+
 def test_what_no_query_says_goes_to_the_interpreter_and_is_noted() -> None:
     out = Writer()
     out.step(1)
@@ -119,6 +137,7 @@ def test_what_no_query_says_goes_to_the_interpreter_and_is_noted() -> None:
     found = check(these, trace(out))
     assert found.decided == interpret(these, trace(out)).decided
     assert [each.verdict for each in found.decided] == ["holds", "violated"]
+    assert [each.name for each in truth(these, trace(out)).failed] == ["r1"]
     assert found.notes == (
         "t.r1: decided by the interpreter (a field holds values of several kinds (int, string))",
     )

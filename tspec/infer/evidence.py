@@ -56,7 +56,7 @@ def gather(claims: Sequence[Claim], runs: Sequence[Path], uses: Sequence[str]) -
     rules, problems = resolve_each(blocks, uses)
     typed = {name: key for name, key in names.items() if name not in problems}
     untyped = {names[name]: problem for name, problem in problems.items()}
-    return _pack(typed, _decide(rules, runs), len(runs), untyped)
+    return _pack(typed, _decide(typed, rules, runs), len(runs), untyped)
 
 
 def _wanted(claims: Iterable[Claim]) -> tuple[Candidate, ...]:
@@ -68,17 +68,35 @@ def _wanted(claims: Iterable[Claim]) -> tuple[Candidate, ...]:
     return tuple(keys)
 
 
-def _decide(rules: Sequence[Rule], runs: Sequence[Path]) -> dict[str, list[tuple[Key, bool]]]:
+def _decide(
+    typed: dict[str, Candidate], rules: Sequence[Rule], runs: Sequence[Path]
+) -> dict[str, list[tuple[Key, bool]]]:
+    """For each rule the instances of all runs in which it was true or false."""
+    from tspec.check.columnar import truth
+
+    found: dict[str, list[tuple[Key, bool]]] = {rule.name: [] for rule in rules}
+    for run, path in enumerate(runs):
+        decided = truth(rules, path)
+        for name, instances in decided.of.items():
+            found[name] += (((run, number), holds) for number, holds in instances)
+        heads = {typed[rule.name][0] for rule in decided.failed}
+        again = [rule for rule in rules if typed[rule.name][0] in heads]
+        for name, others in _interpreted(again, run, path).items():
+            found[name] = [each for each in found[name] if each[0][0] != run] + others
+    return found
+
+
+def _interpreted(rules: Sequence[Rule], run: int, path: Path) -> dict[str, list[tuple[Key, bool]]]:
+    """The same of rules of heads of which no query can decide all."""
     from tspec.check.columnar import check
 
-    truth: dict[str, list[tuple[Key, bool]]] = {rule.name: [] for rule in rules}
-    for run, path in enumerate(runs):
-        for decided in check(rules, path, evidence=False).decided:
-            if decided.verdict in ("holds", "violated"):
-                i = decided.instance
-                name = i.rule.rpartition(".")[2]
-                truth[name].append(((run, (i.ranks, i.at, i.subjects)), decided.verdict == "holds"))
-    return truth
+    found: dict[str, list[tuple[Key, bool]]] = {rule.name: [] for rule in rules}
+    for decided in check(rules, path, evidence=False).decided if rules else ():
+        if decided.verdict in ("holds", "violated"):
+            i = decided.instance
+            key = run, (i.ranks, i.at, i.subjects)
+            found[i.rule.rpartition(".")[2]].append((key, decided.verdict == "holds"))
+    return found
 
 
 def _pack(

@@ -19,6 +19,7 @@ from tspec.check.columnar.decide import (
     decide,
     frame,
     rows_of,
+    truth_of,
 )
 from tspec.check.columnar.facts import Facts, LoadedTrace
 from tspec.check.columnar.notes import waiting
@@ -38,6 +39,7 @@ class CheckOptions:
 
     evidence: bool
     findings_only: bool
+    truth_only: bool = False
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class CheckResult:
 
     decided: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
     counted: dict[int, list[InstanceCount]] = field(default_factory=dict)
+    truth: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -53,6 +56,7 @@ class CheckResult:
         """Add the results of other rules."""
         self.decided |= other.decided
         self.counted |= other.counted
+        self.truth |= other.truth
         self.failed |= other.failed
         self.notes += other.notes
 
@@ -100,6 +104,9 @@ def _decide(
     for each in _of_frame(together, facts, asked.evidence):
         if isinstance(each, UndecidedRule):
             outcome.failed[id(each.rule)] = each.why
+            continue
+        if asked.truth_only:
+            outcome.truth[id(each.rule)] = truth_of(each, facts)
             continue
         if asked.findings_only:
             counts = counts_of(each, facts)
