@@ -498,3 +498,22 @@ def test_what_follows_from_a_tensor_of_another_shape_is_no_fault_of_modules() ->
     before = outcome(("inputs", "attention.proj", 7))
     before = replace(before, faults=(Fault(passed, 1, MergeFault("shape", odd)),))
     assert [module for module, _, _ in blamed(before)] == ["norm", "attention"]
+
+
+def test_a_gradient_clipped_by_a_wrong_norm_is_told_from_others_in_low_precision_too() -> None:
+    """The factor of a few numbers in bfloat16 is off by its noise."""
+
+    def scaled(kind: str, name: str, factor: float, tolerated: float) -> TensorComparison:
+        evidence = Evidence("wrong scale", "", factor)
+        of = TensorName(kind, name, 1)
+        return TensorComparison(of, 0, abs(factor - 1), tolerated, 1e-3, evidence)
+
+    norm = scaled("gradient_norms", "norm", 1.12, 1e-3)
+    weight = scaled("param_grads", "attention.qkv.weight", 1.79, 0.04)
+    for tolerated, blamed_too in ((0.041, False), (0.004, True)):
+        clipped = scaled("param_grads", "norm.weight", 0.888, tolerated)
+        right = outcome(right=(("param_grads", "attention.proj.weight"),)).comparisons
+        found = Outcome((norm, weight, clipped, *right), (), (), calls=called(MODULES))
+        modules = [module for module, _, _ in blamed(found)]
+        assert ("norm" in modules) == blamed_too
+        assert "attention.qkv" in modules

@@ -12,6 +12,8 @@ EXACTLY = 30
 """The least ratio of the factor's distance from 1 to its distance from the factor that clipping
 leaves. Then the two factors count as equal.
 """
+TIMES_NOISE = 3
+"""The usual tolerance in multiples of the noise."""
 ERRORS = 4
 """The largest error of an estimated norm, in standard errors."""
 EPSILON = 1e-6
@@ -38,7 +40,8 @@ def clipped(
             each.name
             for each in gradients
             for left in _left_by_clipping(of_step, gradients)
-            if each.evidence.factor is not None and _is(each.evidence.factor, left)
+            if each.evidence.factor is not None
+            and _is(each.evidence.factor, left, each.tolerated / TIMES_NOISE)
         }
         alike = alike or _clipped_by_norms_of_ranks(gradients, apart)
         wrong = {each.name for each in gradients if each.differs}
@@ -116,6 +119,6 @@ def _most_common_factor(gradients: Sequence[TensorComparison]) -> float | None:
     return max(factors, key=lambda one: sum(_is(each, one) for each in factors), default=None)
 
 
-def _is(factor: float, left: float) -> bool:
-    """True if a factor is the one that clipping leaves."""
-    return abs(factor / left - 1) <= abs(factor - 1) / EXACTLY
+def _is(factor: float, left: float, noise: float = 0.0) -> bool:
+    """True if a factor is the one that clipping leaves, but for the noise of the gradient."""
+    return abs(factor / left - 1) <= max(abs(factor - 1) / EXACTLY, noise)
