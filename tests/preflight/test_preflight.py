@@ -315,6 +315,8 @@ class Reducing(torch.optim.SGD):
             dist.all_reduce(flat)
         for each, reduced in zip(gradients, flat.split([each.numel() for each in gradients])):
             each.copy_(reduced.view_as(each) / dist.get_world_size())
+        norms = [torch.empty(2) for _ in range(dist.get_world_size())]
+        dist.all_gather(norms, torch.stack([each.norm() for each in gradients]))
         return super().step(closure)
 
 
@@ -341,6 +343,7 @@ def test_an_update_may_add_up_gradients_itself(batch: str, tmp_path: Path) -> No
     status, said = preflight("late", "--rank", "1", "--", str(script), "--two", file=spec)
     assert (status, "parameters and activations of" in said) == (0, True), said
     assert "allreduce over dp, outside of modules: 1 call, 90 elements" in said
+    assert "allgather over dp, outside of modules: 1 call, 2 elements" in said
     assert "states 360 bytes" in said
     status, said = preflight("late", "--rank", "1", "--", str(script), "--forget", file=spec)
     missing = [

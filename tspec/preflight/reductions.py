@@ -194,9 +194,26 @@ def _ranks(arguments: Sequence[Any]) -> tuple[int, ...]:
     return ()
 
 
+_OUTPUTS_FIRST = (
+    "_reduce_scatter_base",
+    "_allgather_base",
+    "allgather_",
+    "gather_",
+    "reduce_scatter_",
+)
+"""Collectives of `c10d` whose outputs are named before their inputs, and have another size."""
+
+
 def _tensors(name: str, arguments: Sequence[Any]) -> list[Tensor]:
-    """The tensors among a collective's arguments. Functions of `c10d` name outputs first."""
+    """The tensors among a collective's arguments: its inputs."""
     both = [each for each in arguments if isinstance(each, Tensor | list | tuple)]
-    given = both[1] if name.startswith(("_reduce_scatter_base", "_allgather_base")) else both[0]
-    found = given if isinstance(given, list | tuple) else [given]
-    return [each for each in found if isinstance(each, Tensor)]
+    return list(_flat(both[1] if name.startswith(_OUTPUTS_FIRST) else both[0]))
+
+
+def _flat(given: Any) -> Iterator[Tensor]:
+    """The tensors in nested lists."""
+    if isinstance(given, Tensor):
+        yield given
+    elif isinstance(given, list | tuple):
+        for each in given:
+            yield from _flat(each)
