@@ -75,3 +75,17 @@ def test_a_run_in_which_a_rank_joins_no_collective_is_ended(tmp_path: Path) -> N
     )
     assert said[0] == f"  rank 0: {at} all_reduce at stalled.py:{reduces}"
     assert said[1] == f"  rank 1: {at} wait at stalled.py:{waits}"
+
+
+def test_of_a_long_traceback_the_exception_is_shown(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    calls = "\n".join(f"def f{n}():\n    f{n - 1}()" for n in range(1, 40))
+    script.write_text(f"def f0():\n    raise ValueError('the cause')\n{calls}\nf39()\n")
+    run = SideRun("reference", Given((str(script),), Orders(1, ("losses",))), 1)
+    with pytest.raises(Failed) as found:
+        launch(run, tmp_path)
+    lines = found.value.said.splitlines()
+    assert "Traceback" in lines[0]
+    assert lines[1].endswith(" more lines")
+    assert lines[-1] == "ValueError: the cause"
+    assert "    f1()" in lines

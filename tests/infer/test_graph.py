@@ -48,6 +48,17 @@ def test_two_losses_that_take_turns_are_each_whole() -> None:
     assert found["losses_are_computed_in_known_ways"].count(" or ") == 1
 
 
+def test_an_operation_that_no_run_had_is_left_to_the_rule_that_names_it() -> None:
+    """Whole losses are judged only if all their operations are known."""
+    kinds = frozenset({ONE, OTHER})
+    claims = {
+        each.name: each for each in propose(Survey((), (), (), (), frozenset(), 40, (kinds,)))
+    }
+    listed = ", ".join(f'"{each}"' for each in sorted(ONE | OTHER))
+    guard = claims["losses_are_computed_in_known_ways"].guard
+    assert guard == f"count(c.operations) > 0 and c.operations in {{{listed}}}"
+
+
 def test_of_runs_that_differ_only_what_is_common_is_said() -> None:
     assert list(drafts(frozenset({ONE}), frozenset({DROPPED}))) == ["losses_keep_their_operations"]
 

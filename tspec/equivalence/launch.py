@@ -159,10 +159,10 @@ def _told(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     first = (number for number, line in enumerate(lines) if "Traceback" in line)
     start = next(first, max(len(lines) - TOLD, 0))
-    long = _lines_of_traceback(lines[start:]) - TOLD
-    if long > 0:
-        kept = lines[start + 1 + long : start + TOLD + long]
-        return "\n".join([lines[start], f"  … {long} more lines", *kept])
+    left_out = _lines_of_traceback(lines[start:]) - TOLD
+    if left_out > 0:
+        kept = lines[start + 1 + left_out : start + TOLD + left_out]
+        return "\n".join([lines[start], f"  … {left_out} more lines", *kept])
     return "\n".join(lines[start : start + TOLD])
 
 

@@ -87,7 +87,9 @@ def _decide(
 
 
 def _interpreted(rules: Sequence[Rule], run: int, path: Path) -> dict[str, list[tuple[Key, bool]]]:
-    """The same of rules of heads of which no query can decide all."""
+    """The same, by whole instances. For rules of heads with a rule that no query can decide: the numbers
+    of its instances are not known.
+    """
     from tspec.check.columnar import check
 
     found: dict[str, list[tuple[Key, bool]]] = {rule.name: [] for rule in rules}

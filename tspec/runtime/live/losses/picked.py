@@ -108,8 +108,8 @@ class PickedTokens:
                 if tokens.numel() == pick.labels.numel():
                     if padding is None:
                         return None
-                    ends = (padding_at_end(each, padding) for each in (tokens, tokens.t()))
-                    found.append(max(0 if each is None else int(each.sum()) for each in ends))
+                    padded = (padding_at_end(each, padding) for each in (tokens, tokens.t()))
+                    found.append(max(0 if each is None else int(each.sum()) for each in padded))
         return min(found, default=None)
 
     def picked_sees_later(self, losses: Any) -> str | None:
