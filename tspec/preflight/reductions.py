@@ -160,7 +160,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if library in ("c10d", "_c10d_functional") and name != "wait_tensor":
             ranks = _ranks(args)
             if len(ranks) > 1:
-                self._called(name.strip("_"), ranks, _tensors(name, args))
+                self._called(name.strip("_"), ranks, _inputs(func, args))
         if name == "_local_scalar_dense" and isinstance(args[0], FakeTensor):
             return _stand_in(args[0].dtype)
         result = func(*args, **(kwargs or {}))
@@ -194,20 +194,17 @@ def _ranks(arguments: Sequence[Any]) -> tuple[int, ...]:
     return ()
 
 
-_OUTPUTS_FIRST = (
-    "_reduce_scatter_base",
-    "_allgather_base",
-    "allgather_",
-    "gather_",
-    "reduce_scatter_",
-)
-"""Collectives of `c10d` whose outputs are named before their inputs, and have another size."""
+def _inputs(func: Any, arguments: Sequence[Any]) -> list[Tensor]:
+    """The tensors that a rank gives to a collective, or those it receives if it gives none.
 
-
-def _tensors(name: str, arguments: Sequence[Any]) -> list[Tensor]:
-    """The tensors among a collective's arguments: its inputs."""
-    both = [each for each in arguments if isinstance(each, Tensor | list | tuple)]
-    return list(_flat(both[1] if name.startswith(_OUTPUTS_FIRST) else both[0]))
+    Functions of `c10d` have their outputs first, those of `_c10d_functional` their inputs; the
+    schemas of both call outputs `output_tensor`, `output_lists`, `outputs` or `out`.
+    """
+    names = [each.name for each in func._schema.arguments]
+    given = [
+        each for name, each in zip(names, arguments, strict=False) if not name.startswith("out")
+    ]
+    return list(_flat(given)) or list(_flat(arguments))
 
 
 def _flat(given: Any) -> Iterator[Tensor]:
