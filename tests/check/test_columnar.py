@@ -14,7 +14,8 @@ import pytest
 from tests.check.building import Writer, rules, tensor, trace
 from tests.check.jobs import job
 from tests.check.strategies import case, loaded, spec
-from tspec.check.columnar import check, truth
+from tspec.check.columnar import check
+from tspec.check.columnar.truth import truth
 from tspec.check.interpret import interpret
 from tspec.trace.errors import TraceError
 from tspec.trace.meta import write_meta
@@ -113,7 +114,7 @@ def test_truth_is_that_of_the_verdicts(number: int) -> None:
     verdicts = [
         each for each in check(these, trace).decided if each.verdict in ("holds", "violated")
     ]
-    said = truth(these, trace)
+    (said,) = truth(these, [trace])
     first, second = (sorted(said.of[rule.name]) for rule in these)
     assert first == second
     if said.failed:
@@ -121,6 +122,44 @@ def test_truth_is_that_of_the_verdicts(number: int) -> None:
     decided = [each for each in verdicts if each.instance.rule == these[0].qualified]
     assert Counter(holds for _, holds in first) == Counter(e.verdict == "holds" for e in decided)
     assert len({key for key, _ in first}) == len(decided)
+
+
+@pytest.mark.parametrize("number", range(0, 60, 6))
+def test_several_traces_decided_together_are_each_as_alone(number: int) -> None:
+    """Their ranks are numbered on, and rules across ranks keep to their own trace."""
+    body, shape = case(number)
+    these = loaded(spec([body, body]))
+    traces = [job(shape), job(case(number + 1)[1]), job(case(number + 2)[1])]
+    for each, together in zip(traces, truth(these, traces), strict=True):
+        (alone,) = truth(these, [each])
+        assert together.failed == alone.failed
+        for rule in these:
+            said, wanted = together.of[rule.name], alone.of[rule.name]
+            assert Counter(holds for _, holds in said) == Counter(holds for _, holds in wanted)
+            assert len({key for key, _ in said}) == len({key for key, _ in wanted})
+        first, second = (sorted(together.of[rule.name]) for rule in these)
+        assert first == second
+
+
+def test_a_field_of_two_types_in_two_traces_is_decided_in_each_alone() -> None:
+    traces = []
+    for label in (1, "x"):
+        out = Writer()
+        out.step(1)
+        out.sample("parameter", "w", label=label)
+        out.finish()
+        traces.append(trace(out))
+    these = rules(
+        "extend entity parameter { label: string }",
+        'for p in parameters each step expect p.label == "x"',
+        "for p in parameters each step expect present(p.label)",
+    )
+    number, name = truth(these, traces)
+    assert (number.failed, name.failed) == ((), ())
+    assert [[holds for _, holds in name.of[rule]] for rule in ("r1", "r2")] == [[True], [True]]
+    assert [[holds for _, holds in number.of[rule]] for rule in ("r1", "r2")] == [[False], [True]]
+    assert name.of["r1"] == name.of["r2"]
+    assert {key for key, _ in number.of["r1"]} == {key for key, _ in number.of["r2"]}
 
 
 def test_what_no_query_says_goes_to_the_interpreter_and_is_noted() -> None:
@@ -137,7 +176,7 @@ def test_what_no_query_says_goes_to_the_interpreter_and_is_noted() -> None:
     found = check(these, trace(out))
     assert found.decided == interpret(these, trace(out)).decided
     assert [each.verdict for each in found.decided] == ["holds", "violated"]
-    assert [each.name for each in truth(these, trace(out)).failed] == ["r1"]
+    assert [each.name for each in truth(these, [trace(out)])[0].failed] == ["r1"]
     assert found.notes == (
         "t.r1: decided by the interpreter (a field holds values of several kinds (int, string))",
     )

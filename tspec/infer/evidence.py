@@ -72,11 +72,10 @@ def _decide(
     typed: dict[str, Candidate], rules: Sequence[Rule], runs: Sequence[Path]
 ) -> dict[str, list[tuple[Key, bool]]]:
     """For each rule the instances of all runs in which it was true or false."""
-    from tspec.check.columnar import truth
+    from tspec.check.columnar.truth import truth
 
     found: dict[str, list[tuple[Key, bool]]] = {rule.name: [] for rule in rules}
-    for run, path in enumerate(runs):
-        decided = truth(rules, path)
+    for run, (path, decided) in enumerate(zip(runs, truth(rules, runs), strict=True)):
         for name, instances in decided.of.items():
             found[name] += (((run, number), holds) for number, holds in instances)
         heads = {typed[rule.name][0] for rule in decided.failed}

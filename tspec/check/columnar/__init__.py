@@ -15,23 +15,20 @@ reads as columns. `docs/design/checker.md` explains it. The files, in the order 
                     operators.py, folds.py, lookback.py
     claims.py       claims that are no expressions
     decide.py, work.py       verdicts, of one frame of rules and of all
+    truth.py        true or false in several traces, for inference
     shown.py, notes.py       the values and notes of a report
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tspec.builtin.features import FEATURES
-from tspec.check.columnar.facts import load
+from tspec.check.columnar.facts import features_of, load
 from tspec.check.columnar.work import CheckOptions, decide_all
 from tspec.check.verdicts import Decision, Verdicts
 from tspec.reasons import is_no_group
-from tspec.resolve.program import rules as language
 from tspec.resolve.program.rules import Rule
-from tspec.resolve.program.walk import parts
 from tspec.trace.groups import groups
 from tspec.trace.model import Trace
 from tspec.trace.shards import shardings
@@ -53,7 +50,7 @@ def check(
     no query can express are decided by the reference interpreter, and the notes name them. Raises
     TraceError if there is no trace.
     """
-    recording = load(trace, _features(rules))
+    recording = load(trace, features_of(rules))
     outcome = decide_all(rules, recording, CheckOptions(evidence, findings_only))
     left = [rule for rule in rules if id(rule) in outcome.failed]
     said = [
@@ -85,29 +82,6 @@ def check(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """For each rule the number of each instance that held or was violated, and whether it held; and the
-    rules that no query can express.
-
-    Rules with the same subjects, groups and window have the same numbers for the same instances.
-    """
-
-    of: Mapping[str, Sequence[tuple[int, bool]]]
-    failed: tuple[Rule, ...]
-
-
-def truth(rules: Sequence[Rule], trace: Path | str | Trace) -> Truth:
-    """The instances in which each rule is true in a trace, and in which it is not: what `check` says, in
-    less time. Raises TraceError if there is no trace.
-    """
-    outcome = decide_all(rules, load(trace, _features(rules)), CheckOptions(False, False, True))
-    return Truth(
-        {rule.name: outcome.truth.get(id(rule), []) for rule in rules},
-        tuple(rule for rule in rules if id(rule) in outcome.failed),
-    )
-
-
 def _interpreted(
     rules: Sequence[Rule], trace: Path | str | Trace
 ) -> Iterator[tuple[int, tuple[Decision, ...]]]:
@@ -118,13 +92,3 @@ def _interpreted(
         whole = trace if isinstance(trace, Trace) else read_trace(trace)
         for rule in rules:
             yield id(rule), interpret([rule], whole).decided
-
-
-def _features(wanted: Sequence[Rule]) -> set[str]:
-    found = {"digest", "object"}
-    for rule in wanted:
-        for part in parts(rule):
-            if isinstance(part, language.Feature):
-                row = FEATURES[part.name]
-                found.update((part.name, *row.inputs, *row.inputs_of_many))
-    return found

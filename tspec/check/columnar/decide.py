@@ -246,14 +246,14 @@ def counts_of(decisions: InstanceTable, facts: Facts) -> list[InstanceCount]:
     ]
 
 
-def truth_of(decisions: InstanceTable, facts: Facts) -> list[tuple[int, bool]]:
-    """A number for each instance that held or was violated, and whether it held.
+def truth_of(decisions: InstanceTable, facts: Facts) -> list[tuple[int, int, bool]]:
+    """The first rank and a number of each instance that held or was violated, and whether it held.
 
     Rules with the same subjects, groups and window have the same numbers for the same instances.
     """
     keys = ", ".join(["ranks", "at0", "at1", *(f"s{n}" for n in range(len(decisions.kinds)))])
     return facts.ask(
-        f"SELECT hash({keys}), verdict = 'holds' FROM {decisions.table} d "
+        f"SELECT ranks[1], hash({keys}), verdict = 'holds' FROM {decisions.table} d "
         "WHERE verdict IN ('holds', 'violated')"
     )
 

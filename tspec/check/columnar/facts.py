@@ -9,14 +9,17 @@ this instant" is `g <= hi`, "before it" is `g < lo`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tspec.builtin.features import FEATURES
 from tspec.check.columnar.fields import FieldIndex, Key
 from tspec.check.columnar.sql import MACROS
-from tspec.resolve.program.rules import Window
+from tspec.resolve.program import rules
+from tspec.resolve.program.rules import Rule, Window
+from tspec.resolve.program.walk import parts
 from tspec.trace.endings import EndsEarly, of_tables, of_trace
 from tspec.trace.model import Trace, world_of_groups
 
@@ -168,25 +171,69 @@ class Facts:
             con.execute(f"CREATE TEMP TABLE {table}")
 
 
-def _together(streams: Sequence[tuple[int, pa.Table]]) -> pa.Table:
-    """All streams as one Arrow table, with `rank` and `g`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from tspec.trace.columns import SCHEMA
-
-    parts = []
-    for rank, rows in streams or [(0, SCHEMA.empty_table())]:
-        ranks = pa.repeat(pa.scalar(rank, pa.int64()), rows.num_rows)
-        places = pc.add(rows.column("record"), rank * RANK)
-        parts.append(rows.append_column("rank", ranks).append_column("g", places))
-    return pa.concat_tables(parts).unify_dictionaries()
-
-
 def load(trace: Path | str | Trace, features: Collection[str]) -> LoadedTrace:
     """Read a trace; for tensors, only the requested features. Raises TraceError for a folder that
     is no trace.
     """
+    read = _read(trace, features)
+    rows = _together(read.streams)
+    return LoadedTrace(rows, FieldIndex(rows), read.world, read.ends_early)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTraces:
+    """Several traces as one: rank `r` of the trace `first + n` is the rank `n * ranks + r` here.
+
+    Its world and the groups of its ranks are those of no trace, unless it holds one alone.
+    """
+
+    whole: LoadedTrace
+    first: int
+    number: int
+    ranks: int
+
+
+def load_several(
+    traces: Sequence[Path | str | Trace], features: Collection[str], most: int
+) -> Iterator[LoadedTraces]:
+    """Read traces, as many at once as have at most `most` rows together, or one. Raises as `load`."""
+    first, held, rows = 0, list[_ReadTrace](), 0
+    for number, trace in enumerate(traces):
+        read = _read(trace, features)
+        if held and rows + read.number_of_rows > most:
+            yield _joined(held, first)
+            first, held, rows = number, [], 0
+        held.append(read)
+        rows += read.number_of_rows
+    if held:
+        yield _joined(held, first)
+
+
+def features_of(wanted: Sequence[Rule]) -> set[str]:
+    """The features of tensors that rules read."""
+    found = {"digest", "object"}
+    for rule in wanted:
+        for part in parts(rule):
+            if isinstance(part, rules.Feature):
+                row = FEATURES[part.name]
+                found.update((part.name, *row.inputs, *row.inputs_of_many))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadTrace:
+    """The rows of each rank, without the streams of workers."""
+
+    streams: Sequence[tuple[int, pa.Table]]
+    world: int
+    ends_early: tuple[EndsEarly, ...]
+
+    @property
+    def number_of_rows(self) -> int:
+        return sum(rows.num_rows for _, rows in self.streams)
+
+
+def _read(trace: Path | str | Trace, features: Collection[str]) -> _ReadTrace:
     if isinstance(trace, Trace):
         from tspec.trace.write import table
 
@@ -198,6 +245,29 @@ def load(trace: Path | str | Trace, features: Collection[str]) -> LoadedTrace:
         tables = open_tables(trace, {*HEAD, *VALUE, *features})
         streams = [(t.rank, t.rows) for t in tables.streams if t.worker is None]
         world, early = tables.world, of_tables(tables)
-    rows = _together([(rank, rows) for rank, rows in streams if rows.num_rows])
-    world = world_of_groups((rank for rank, _ in streams), world)
-    return LoadedTrace(rows, FieldIndex(rows), world, early)
+    return _ReadTrace(streams, world_of_groups((rank for rank, _ in streams), world), early)
+
+
+def _joined(read: Sequence[_ReadTrace], first: int) -> LoadedTraces:
+    ranks = 1 + max((rank for each in read for rank, _ in each.streams), default=0)
+    rows = _together(
+        [(n * ranks + rank, rows) for n, each in enumerate(read) for rank, rows in each.streams]
+    )
+    world = read[0].world if len(read) == 1 else 0
+    return LoadedTraces(LoadedTrace(rows, FieldIndex(rows), world), first, len(read), ranks)
+
+
+def _together(streams: Sequence[tuple[int, pa.Table]]) -> pa.Table:
+    """All streams as one Arrow table, with `rank` and `g`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tspec.trace.columns import SCHEMA
+
+    parts = []
+    filled = [(rank, rows) for rank, rows in streams if rows.num_rows]
+    for rank, rows in filled or [(0, SCHEMA.empty_table())]:
+        ranks = pa.repeat(pa.scalar(rank, pa.int64()), rows.num_rows)
+        places = pc.add(rows.column("record"), rank * RANK)
+        parts.append(rows.append_column("rank", ranks).append_column("g", places))
+    return pa.concat_tables(parts).unify_dictionaries()

@@ -48,7 +48,7 @@ class CheckResult:
 
     decided: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
     counted: dict[int, list[InstanceCount]] = field(default_factory=dict)
-    truth: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
+    truth: dict[int, list[tuple[int, int, bool]]] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
