@@ -95,6 +95,22 @@ def test_gradients_that_overflow_on_both_sides_are_listed_and_all_else_is_compar
     assert said in text(verdict, 100)
 
 
+def test_parameters_that_never_change_are_told() -> None:
+    """As if `fully_shard` had replaced them after the optimizer was built, on both sides."""
+    before = replace(PARAMETER, step=0)
+    held = changed(MADE, before, FINITE)
+    moved = changed(MADE, before, FINITE + 1)
+    verdict = judged(held, held, held)
+    said = "no parameter of the reference changed in 1 step: its optimizer may hold other tensors, or a learning rate of 0"
+    assert verdict.outcome is not None
+    assert list(not_compared(verdict.outcome)) == [said]
+    assert said in " ".join(text(verdict, 100).split())
+    assert list(not_compared(found_of(moved, moved, moved))) == []
+    assert list(not_compared(found_of(MADE, MADE, MADE))) == []
+    skipped = changed(SKIPPED, before, FINITE)
+    assert found_of(skipped, skipped, skipped).steps_without_change == 0
+
+
 @pytest.mark.parametrize("name", [OUTPUT, BIAS, PARAMETER], ids=lambda name: name.kind)
 def test_what_is_finite_is_wrong_as_in_any_step(name: TensorName) -> None:
     wrong = changed(SKIPPED, name, 1.01 * FINITE)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import isfinite, log
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from tspec.equivalence.blame import calls_of
@@ -114,7 +115,23 @@ def compare(
         norms=norms,
         undropped=tuple(sorted({name for each in sides for name in each.undropped})),
         drawing=tuple(sorted({name for each in sides for name in each.drawing})),
+        steps_without_change=_steps_without_change(recording),
     )
+
+
+def _steps_without_change(reference: Recording) -> int:
+    """The number of steps of the reference if no parameter changed in any of them; 0 if one did, or an
+    update was skipped.
+    """
+    states: dict[str, list[Tensor]] = {}
+    for name, tensor in reference.tensors.items():
+        if name.kind == "params":
+            states.setdefault(name.name, []).append(tensor)
+    if reference.skipped or any(
+        not torch.equal(first, later) for first, *rest in states.values() for later in rest
+    ):
+        return 0
+    return max((len(each) - 1 for each in states.values()), default=0)
 
 
 def _faults(

@@ -28,7 +28,8 @@ class Outcome:
     `missing_passes` are backward passes that ranks of the candidate did not make. `norms` are norms
     of gradients that were compared with the candidate's own gradients. `undropped` are modules in
     which dropout was switched off on a side, and `drawing` those whose forward passes drew random
-    numbers.
+    numbers. `steps_without_change` is the number of steps if no parameter of the reference changed
+    in them; else 0.
     """
 
     comparisons: tuple[TensorComparison, ...]
@@ -45,6 +46,7 @@ class Outcome:
     norms: tuple[NormComparison, ...] = ()
     undropped: tuple[str, ...] = ()
     drawing: tuple[str, ...] = ()
+    steps_without_change: int = 0
 
     @property
     def wrong(self) -> tuple[TensorComparison, ...]:
