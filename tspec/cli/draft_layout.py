@@ -63,6 +63,7 @@ def from_script(command: Sequence[str], world: int) -> Found:
                     f"stages and megatron-core are asked on each rank: at most {MOST_RANKS}",
                     param_hint="--ranks",
                 )
+            say(f"running the first step of each of {world} ranks, one after the other", err=True)
             facts += dry_runs(command, range(1, world), world)
     except DryRunFailed as why:
         say(why.said, err=True)
