@@ -7,6 +7,7 @@ import pytest
 import tspec.cli
 from tests.cli.recordings import record_loop
 from tspec.cli import app as command_line
+from tspec.cli.say import progress
 from tspec.trace.meta import write_meta
 
 
@@ -152,3 +153,13 @@ def test_on_a_terminal_errors_are_broken_between_words(
     )
     assert in_a_log[0] == on_a_terminal[0] == 2
     assert in_a_log[1].split() == on_a_terminal[1].split()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_for_a_terminal_alone(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    progress("running the first step of each of 4 ranks")
+    printed = capsys.readouterr()
+    assert ("running the first step" in printed.err, printed.out) == (terminal, "")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tspec.cli.output import FAULT
-from tspec.cli.say import BadParameter, for_terminal, say, warn
+from tspec.cli.say import BadParameter, for_terminal, progress, say, warn
 from tspec.printable import visible
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def from_script(command: Sequence[str], world: int) -> Found:
                     f"stages and megatron-core are asked on each rank: at most {MOST_RANKS}",
                     param_hint="--ranks",
                 )
-            say(f"running the first step of each of {world} ranks, one after the other", err=True)
+            progress(f"running the first step of each of {world} ranks, one after the other")
             facts += dry_runs(command, range(1, world), world)
     except DryRunFailed as why:
         say(why.said, err=True)

@@ -41,6 +41,12 @@ def say(text: str, *, err: bool = False, nl: bool = True, form: Form = "plain") 
     typer.echo(coloured(lines(text), stream, form), err=err, nl=nl)
 
 
+def progress(text: str) -> None:
+    """Print to standard error what a command does that takes long, if it is a terminal."""
+    if sys.stderr.isatty():
+        say(text, err=True)
+
+
 def coloured(text: str, stream: TextIO, form: Form = "plain") -> str:
     """Text in the colours of its form and its severities, where the stream is a terminal that shows them.
 

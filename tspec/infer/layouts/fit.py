@@ -87,14 +87,18 @@ def _dimension(
 
 
 def _same(placed: Numbers, held: Numbers, size: int) -> bool:
-    """True if a rank holds the indices that a cut gives it. Indices of padding are all equal, and a
-    rank that holds none of them holds its shard too, as after `fully_shard`.
-    """
-    if len(held) < len(placed):
-        return held == tuple(each for each in placed if each < size)
-    return len(placed) == len(held) and all(
-        a == b or (a >= size and b >= size) for a, b in zip(placed, held, strict=True)
+    """True if a rank holds the indices that a cut gives it. Indices of padding are all equal."""
+    given = held_of(placed, len(held), size)
+    return len(given) == len(held) and all(
+        a == b or (a >= size and b >= size) for a, b in zip(given, held, strict=True)
     )
+
+
+def held_of(placed: Numbers, length: int, size: int) -> Numbers:
+    """The indices that a rank with `length` of them holds: those that a cut gives it, without padding if
+    that is more, as after `fully_shard`.
+    """
+    return tuple(each for each in placed if each < size) if length < len(placed) else placed
 
 
 def candidates(

@@ -13,7 +13,7 @@ from math import inf, prod
 import torch
 from torch import Tensor
 
-from tspec.infer.layouts.fit import candidates
+from tspec.infer.layouts.fit import candidates, held_of
 from tspec.infer.layouts.shards import Numbers, ShardIndices
 from tspec.layout.ranks import coordinates
 from tspec.layout.shards import UnevenShards, indices
@@ -121,7 +121,7 @@ def _pieces(
         for rank, each in held.items():
             where = coordinates(axes, rank)
             found[rank] = tuple(
-                _held(tuple(indices(cut, where, sizes)), length, size)
+                held_of(tuple(indices(cut, where, sizes)), length, size)
                 for cut, length, size in zip(dimensions, each.shape, full, strict=True)
             )
             if tuple(map(len, found[rank])) != tuple(each.shape) or _is_padding(found[rank], full):
@@ -129,13 +129,6 @@ def _pieces(
     except UnevenShards:
         return None
     return found
-
-
-def _held(numbers: Numbers, length: int, size: int) -> Numbers:
-    """The indices that a rank holds of a dimension: without padding, if it has fewer than the cut
-    gives it.
-    """
-    return tuple(each for each in numbers if each < size) if length < len(numbers) else numbers
 
 
 def _is_padding(numbers: tuple[Numbers, ...], full: tuple[int, ...]) -> bool:
