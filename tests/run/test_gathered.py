@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.run.jobs import done
 from tspec.run.gathered import gathered
+from tspec.runtime.messages.findings import KEPT
 
 
 def line(rule: str, step: int, count: int, subjects: tuple[str, ...] = ()) -> str:
@@ -43,6 +45,39 @@ def test_what_was_found_and_not_counted_counts(tmp_path: Path) -> None:
         "c": {"holds": 0, "violated": 0},
     }
     assert [one.step for one in found.verdicts.decided] == [2, 2, 3, 3]
+
+
+def test_rules_with_more_violations_than_were_written_are_told(tmp_path: Path) -> None:
+    for name, written in (("a", KEPT), ("b", KEPT), ("c", KEPT - 1)):
+        lines = [line(name, 1 + number // 20, number) for number in range(1, written + 1)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+        counted(tmp_path / f"{name}.jsonl", **{name: {"violated": 720 if name == "a" else written}})
+    found = gathered(tmp_path)
+    assert found.verdicts.cut_off == {"a"}
+    assert found.counts["a"] == {"violated": 720}
+
+
+MANY = """\
+import torch
+
+model = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(20)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(15):
+    optimizer.zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+"""
+HELD = "edition 2026\nmodule t\nuse std.torch\ninvariant held { for p in parameters each step expect not p.requires_grad }\n"
+
+
+def test_a_report_says_that_more_was_violated_than_was_written(tmp_path: Path) -> None:
+    """600 violations; the 500 that were written end before the last step."""
+    (tmp_path / "train.py").write_text(MANY)
+    (tmp_path / "t.tspec").write_text(HELD)
+    ended = done(tmp_path, "-m", "tspec", "run", "t.tspec", "--", "train.py")
+    said = " ".join(ended.stdout.split())
+    assert "violated at least 500 times (the job wrote no more of them)" in said
+    assert "last at step" not in said
 
 
 def test_subjects_are_in_the_order_in_which_the_job_found_them(tmp_path: Path) -> None:

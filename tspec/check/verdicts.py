@@ -89,3 +89,5 @@ class Verdicts:
     """Rank -> axis -> the ranks of its group, in order."""
     places: Mapping[str, int] = field(default_factory=dict)
     """Subject -> its place in the model, if `decided` is in another order."""
+    cut_off: frozenset[str] = frozenset()
+    """Rules of which `decided` holds the first violations only: a running job writes no more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tspec.check.verdicts import Verdicts
@@ -37,9 +36,9 @@ def report(
         findings=tuple(
             _finding(
                 cause.headline,
-                verdicts.shards,
+                verdicts,
                 at,
-                tuple(_finding(each, verdicts.shards, at) for each in cause.consequences),
+                tuple(_finding(each, verdicts, at) for each in cause.consequences),
             )
             for cause in causes
         ),
@@ -56,7 +55,7 @@ def report(
 
 def _finding(
     symptom: Symptom,
-    shards: Mapping[str, str],
+    verdicts: Verdicts,
     at: Coordinates,
     consequences: tuple[Finding, ...] = (),
 ) -> Finding:
@@ -68,7 +67,7 @@ def _finding(
         step=symptom.first.step,
         rank=symptom.first.instance.ranks[0] if symptom.first.instance.ranks else 0,
         subject=wording.subject(symptom),
-        message=wording.message(symptom, shards),
+        message=wording.message(symptom, verdicts.shards),
         values=dict(symptom.first.values),
         ranks=symptom.ranks,
         coordinates={rank: at[rank] for rank in symptom.ranks if rank in at},
@@ -78,6 +77,7 @@ def _finding(
         last_step=symptom.last_step,
         violated=symptom.violated,
         decided=symptom.decided,
+        cut_off=rule.qualified in verdicts.cut_off,
         severity=severity(rule),
         action=wording.action(rule),
         set_by=rule.set_by,

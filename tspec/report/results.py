@@ -255,6 +255,7 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
             "last_step": finding.last_step,
             "violated": finding.violated,
             "decided": finding.decided,
+            "cut_off": finding.cut_off,
             "action": finding.action,
             "set_by": finding.set_by,
             "location": None if finding.location is None else asdict(finding.location),

@@ -273,6 +273,8 @@ def _subjects(finding: Finding, limits: Limits) -> str:
 
 
 def _how_often(finding: Finding) -> str:
+    if finding.cut_off:
+        return f"violated at least {finding.violated:,} times (the job wrote no more of them)"
     if finding.decided == 1:
         return "violated in the one instance that was decided since"
     if finding.violated == 1 and not finding.decided:

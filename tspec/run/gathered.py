@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tspec.check.verdicts import Decision, Instance, Verdicts
-from tspec.runtime.messages.findings import CountsRecord, FindingRecord
+from tspec.runtime.messages.findings import KEPT, CountsRecord, FindingRecord
 from tspec.trace.model import Location
 
 
@@ -35,6 +35,7 @@ def gathered(folder: Path) -> Gathered:
     decided: list[Decision] = []
     shards: dict[str, str] = {}
     groups: dict[int, dict[str, tuple[int, ...]]] = {}
+    cut_off: set[str] = set()
     stopped = ""
     for path in sorted(folder.glob("*.jsonl")):
         found = list(_findings(path))
@@ -46,6 +47,9 @@ def gathered(folder: Path) -> Gathered:
         for one in found:
             told[one["rule"]] = max(told.get(one["rule"], 0), one["count"])
         mine = {} if said is None else said["counts"]
+        cut_off |= {
+            rule for rule in mine if mine[rule].get("violated", 0) > told.get(rule, 0) >= KEPT
+        }
         for rule in (*mine, *(rule for rule in told if rule not in mine)):
             total = counts.setdefault(rule, {})
             for verdict, number in mine.get(rule, {"violated": 0}).items():
@@ -61,7 +65,13 @@ def gathered(folder: Path) -> Gathered:
         stopped = stopped or said["stopped"]
     # Subjects stay in the order in which each process wrote them: that of the model.
     decided.sort(key=lambda one: (one.step, one.instance.rule, one.instance.ranks, one.instance.at))
-    verdicts = Verdicts(tuple(decided), tuple(dict.fromkeys(notes)), shards=shards, groups=groups)
+    verdicts = Verdicts(
+        tuple(decided),
+        tuple(dict.fromkeys(notes)),
+        shards=shards,
+        groups=groups,
+        cut_off=frozenset(cut_off),
+    )
     return Gathered(stopped, verdicts, counts, reasons)
 
 

@@ -46,13 +46,14 @@ def backward(known: ReusedGradients, loss: torch.Tensor) -> None:
     known.after_backward()
 
 
-def updates(clear: Clear, count: int) -> list[bool]:
-    """Whether each of so many updates uses the gradient of a weight again."""
+def updates(clear: Clear, count: int) -> list[bool | None]:
+    """Whether each of so many updates uses the gradient of a weight again; None if it is not looked at."""
     weight, known, found = nn.Parameter(torch.ones(4)), ReusedGradients(features), []
     for _ in range(count):
         backward(known, weight.square().sum())
         backward(known, weight.sum())
-        found.append(known.of([weight]) == [weight])
+        used = known.of(0, [weight])
+        found.append(None if used is None else used == [weight])
         known.after_update(0, [weight])
         clear(known, weight)
     return found
@@ -60,13 +61,14 @@ def updates(clear: Clear, count: int) -> list[bool]:
 
 @pytest.mark.parametrize("clear", [to_none, to_zeros, unseen_zeros, by_a_call])
 def test_cleared_gradients_are_used_once(clear: Clear) -> None:
-    assert not any(updates(clear, 31))
+    looked_at = [number <= 20 or number == 30 for number in range(1, 32)]
+    assert updates(clear, 31) == [False if each else None for each in looked_at]
 
 
 @pytest.mark.parametrize("clear", [not_at_all, halved])
 def test_what_stays_is_used_again(clear: Clear) -> None:
-    due = [2 <= number <= 20 or number == 30 for number in range(1, 32)]
-    assert updates(clear, 31) == due
+    looked_at = [number <= 20 or number == 30 for number in range(2, 32)]
+    assert updates(clear, 31) == [False, *(True if each else None for each in looked_at)]
 
 
 def test_what_another_loss_adds_after_the_update_is_cleared_in_time() -> None:
@@ -75,7 +77,7 @@ def test_what_another_loss_adds_after_the_update_is_cleared_in_time() -> None:
     for _ in range(3):
         weight.grad = None
         backward(known, weight.sum())
-        assert known.of([weight]) == []
+        assert known.of(0, [weight]) == []
         known.after_update(0, [weight])
         backward(known, weight.square().sum())
 
@@ -85,7 +87,7 @@ def test_an_assigned_gradient_is_new() -> None:
     for _ in range(3):
         backward(known, weight.square().sum())
         weight.grad = torch.ones(4)
-        assert known.of([weight]) == []
+        assert known.of(0, [weight]) == []
         known.after_update(0, [weight])
 
 
@@ -96,7 +98,7 @@ def test_what_no_pass_reaches_is_not_said() -> None:
     for _ in range(3):
         backward(known, other.sum())
         weight.grad.mul_(0.9)
-        assert known.of([weight]) == []
+        assert known.of(0, [weight]) == []
         known.after_update(0, [weight])
 
 
@@ -106,9 +108,9 @@ def test_nothing_is_kept_of_an_optimizer_that_is_gone() -> None:
         backward(known, weight.sum())
         known.after_update(0, [weight])
     backward(known, weight.sum())
-    assert known.of([weight]) == [weight]
+    assert known.of(0, [weight]) == [weight]
     known.forget([0])
-    assert known.of([weight]) == []
+    assert known.of(0, [weight]) == []
 
 
 @pytest.mark.parametrize("clears", [True, False])
@@ -120,5 +122,5 @@ def test_what_another_optimizer_has_used_is_used_again(clears: bool) -> None:
     if clears:
         by_a_call(known, weight)
     backward(known, weight.square().sum())
-    assert known.of([weight]) == ([] if clears else [weight])
-    assert known.of([nn.Parameter(torch.ones(4))]) == []
+    assert known.of(1, [weight]) == ([] if clears else [weight])
+    assert known.of(1, [nn.Parameter(torch.ones(4))]) == []

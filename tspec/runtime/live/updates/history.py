@@ -175,9 +175,10 @@ class UpdateHistory:
         """True if another rank is known to update the parameter."""
         return self._ranks.world > 1 and self.elsewhere.of(parameter)
 
-    def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+    def _reused(self, optimizer: Any, result: Any) -> list[torch.Tensor] | None:
         """The parameters whose gradients an update that returned `result` has used again."""
-        return self.reused.of(held_by(optimizer))
+        number = self._optimizers.numbered.number(optimizer)
+        return self.reused.of(number, held_by(optimizer))
 
     def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
         """The parameters that the update with this `result` moved by a gradient that another

@@ -44,8 +44,13 @@ class ReusedGradients:
         self._updates: dict[int, _UsedGradients] = {}
         """Number of the optimizer, as long as it exists -> its gradients."""
 
-    def of(self, parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-        """Those of the parameters that an update has whose used gradients it uses again."""
+    def of(self, optimizer: int, parameters: Iterable[torch.Tensor]) -> list[torch.Tensor] | None:
+        """Those of the parameters that an update has whose used gradients it uses again. None if the
+        update is not among those that are looked at.
+        """
+        before = self._updates.get(optimizer)
+        if before is not None and not UPDATES.takes(before.count + 1):
+            return None
         added: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         for known in self._updates.values():
             added |= known.added
