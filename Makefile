@@ -16,16 +16,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help setup demo demo-megatron test test-sampled test-all fuzz bench lint format wheel clean
 
 help:
-	@echo "make demo      train, record, draft rules, catch silent bugs (some minutes)"
-	@echo "make demo-megatron  a silent bug in a tensor-parallel GPT of megatron-core: verdict, module, picture"
-	@echo "make test      the tests"
-	@echo "make test-sampled  the tests and the slow ones, of large families a sample: what .ci/run runs"
-	@echo "make test-all  the tests and all slow ones: zoo, clean jobs, two-rank jobs, packaging"
-	@echo "make fuzz      damaged specs, traces, configurations, baselines, kills, full disks (half an hour)"
-	@echo "make lint      ruff, strict types, import arrows"
-	@echo "make bench     print the numbers: start, compile, check, record, run, TrainCheck"
-	@echo "make format    rewrite the code in its canonical form"
-	@echo "make wheel     build dist/*.whl"
+	@echo "make demo           train, record, draft rules, catch silent bugs (minutes)"
+	@echo "make demo-megatron  a silent bug in a tensor-parallel GPT of megatron-core"
+	@echo "make test           the tests"
+	@echo "make test-sampled   with slow ones, of large families a sample, as .ci/run"
+	@echo "make test-all       with all slow ones: zoo, clean jobs, ranks, packaging"
+	@echo "make fuzz           damaged files, kills, full disks (half an hour)"
+	@echo "make lint           ruff, strict types, import arrows"
+	@echo "make bench          print the numbers: start, compile, check, record, run"
+	@echo "make format         rewrite the code in its canonical form"
+	@echo "make wheel          build dist/*.whl"
 
 # torch goes first and alone, so that the build that is at hand is taken and not replaced.
 $(READY): pyproject.toml constraints.txt

@@ -10,6 +10,7 @@ from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.verdicts import Decision
 from tspec.plan.shown import reads_of
 from tspec.reasons import ONE_HOLDER, Verdict, is_of_a_rank
+from tspec.values import Missing
 from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.resolve.program.text import text
@@ -59,9 +60,11 @@ class InspectedInstance:
 
 
 def stopped_it(clause: str, verdict: Verdict, reason: str) -> str:
-    """`is not true`, `is not recorded`; for an order of calls: that the later call is missing."""
+    """`is not true`, `is not recorded`, `has no history yet`; for an order of calls: that the later call is missing."""
     if verdict == "unknown":
-        return reason if is_of_a_rank(reason) else f"is {reason}"
+        if is_of_a_rank(reason):
+            return reason
+        return f"{'has' if reason == Missing.NO_HISTORY.value else 'is'} {reason}"
     return "has no later call here" if clause == "expect" else "is not true"
 
 

@@ -221,7 +221,8 @@ def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
     if len(path.words) == 1 and first in words_of(types.DTYPE):
         hint = "a bare word is a value only where it is compared with one of its type"
         env.refuse("TS0135", f"`{first}` is no value here", path.spans[0], hint)
-    env.refuse("TS0120", f"there is no `{first}`", path.spans[0])
+    hint = None if scope.unit.file.uses else "the file has no `use` line: add `use std.torch`"
+    env.refuse("TS0120", f"there is no `{first}`", path.spans[0], hint)
 
 
 def _listed(words: list[str]) -> str:
