@@ -289,6 +289,19 @@ class FrozenBatchNormsKeepTheirStatistics(Advised):
         return super().forward(images)
 
 
+class FrozenBatchNormsKeepTheirStatisticsInParts(FrozenBatchNormsKeepTheirStatistics):
+    """The loop calls the frozen part and the trained one by turns."""
+
+    rule = "frozen_batch_norms_keep_their_statistics"
+
+    def forward(self, images):
+        if not self.faulty:
+            self.model[:-1].eval()
+        for part in self.model:
+            images = part(images)
+        return images
+
+
 class TargetsDoNotMoveToPredictions(Advised):
     """A value of a state is to fit that of the next one."""
 

@@ -114,7 +114,7 @@ def test(
 
     configured = output.project.test
     asked = paths or [output.project.path(each) for each in configured.paths] or [Path(".")]
-    program = load_tests(asked, need_tests=not covering.trace, output=output)
+    program = load_tests(asked, need_tests=not covering.wanted, output=output)
     suite = run_all(
         program, others=executors is not Executors.INTERPRETER, hooks=executors is Executors.ALL
     )

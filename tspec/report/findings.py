@@ -44,10 +44,6 @@ class Finding:
     """Instances that held or were violated, from the first violated one on; 0 if they were not
     counted.
     """
-    cut_off: bool = False
-    """There are more violations than `violated`, and later ones than `last_step`: a running job writes only
-    the first of a rule.
-    """
     severity: Severity = "warning"
     action: str = DEFAULT
     set_by: str = ""
@@ -63,6 +59,10 @@ class Finding:
     consequences: tuple[Finding, ...] = ()
     """Findings of other rules about the same fault and its consequences, earliest first; they have
     none of their own.
+    """
+    cut_off: bool = False
+    """There are more violations than `violated`, and later ones than `last_step`: a running job writes only
+    the first of a rule.
     """
 
 
