@@ -10,7 +10,6 @@ from tspec.check.interpret.frames import EvaluationContext, GroupInstance
 from tspec.check.verdicts import Decision
 from tspec.plan.shown import reads_of
 from tspec.reasons import ONE_HOLDER, Verdict, is_of_a_rank
-from tspec.values import Missing
 from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.rules import Expr, Holds, Rule
 from tspec.resolve.program.text import text
