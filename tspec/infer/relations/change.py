@@ -25,6 +25,9 @@ STUCK = {
     "optimizer.step": "A tensor that no update moves is not trained.",
     "backward": "A tensor that the backward pass changed in sound runs stays as it is.",
 }
+STUCK_STATE = (
+    "The optimizer's state stays as it is: its parameter gets no gradient, or one that is zero."
+)
 OTHERWISE = "`{event}` leaves unchanged what it changes in sound runs."
 
 
@@ -57,6 +60,8 @@ def _of_kind(survey: Survey, kind: SeenKind) -> list[Claim]:
             head = RuleHead((subject,), None, f"during {name} {EVERY}", conditions)
             expect, guard = _changes(survey, kind, name, x)
             stuck = STUCK.get(name, OTHERWISE.format(event=name))
+            if kind.name == "state" and name == "optimizer.step":
+                stuck = STUCK_STATE
             claims.append(Claim("change", head, expect, stuck, guard, surprise=_surprise(kind)))
         claims += _kept(survey, kind, x)
     return claims

@@ -133,6 +133,6 @@ def _membership(survey: Survey) -> list[Claim]:
     return [
         Claim("consistent", each, "p in optimizers.parameters", held, surprise=3),
         Claim("consistent", held_by, "p in models.parameters", stale, surprise=3),
-        Claim("consistent", each, f"present({x})", cut, surprise=2),
+        Claim("consistent", each, f"present({x})", cut, "p in optimizers.parameters", surprise=2),
         finite,
     ]
