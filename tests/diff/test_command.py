@@ -218,14 +218,16 @@ def test_a_bad_spec_is_said_with_its_side(repository: Path) -> None:
     assert "rules/health.tspec:10:10" in done.stderr
 
 
-def test_a_file_that_was_bad_and_still_is_does_not_stand_in_the_way(repository: Path) -> None:
-    (repository / "broken.tspec").write_text("invariant {")
+def test_files_that_were_bad_and_still_are_do_not_stand_in_the_way(repository: Path) -> None:
+    for number in range(5):
+        (repository / f"broken{number}.tspec").write_text("invariant {")
     for words in (("add", "-A"), ("commit", "-q", "-m", "three")):
         assert ran(repository, "git", *words).returncode == 0
     write(repository)
     done = diff(repository, "HEAD")
     assert done.returncode == 1
-    assert "broken.tspec is left out" in done.stderr
+    left_out = "left out, with errors and the same on both sides: "
+    assert f"{left_out}broken0.tspec, broken1.tspec, broken2.tspec and 2 more" in done.stderr
     assert "1 loosened, 1 tightened" in done.stdout
 
 

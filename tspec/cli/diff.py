@@ -11,7 +11,8 @@ import typer
 
 from tspec.cli.fmt import uncollected
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
-from tspec.cli.say import BadParameter, say
+from tspec.cli.say import BadParameter, for_terminal, say
+from tspec.printable import visible
 
 if TYPE_CHECKING:
     from tspec.diff import Changes
@@ -26,6 +27,9 @@ class DiffFormat(StrEnum):
 
 
 DEFAULT = "loosened,removed"
+
+MOST_FILES = 3
+"""The greatest number of names of files in a line."""
 
 
 def diff(
@@ -73,10 +77,17 @@ def diff(
     except Unreadable as problem:
         say(problem.rendered, err=True)
         raise typer.Exit(FAULT) from None
-    for file in both.left_out:
-        say(f"tspec: {file} is left out: it is wrong, and the same on both sides", err=True)
+    if both.left_out:
+        say(for_terminal(f"tspec: {_left_out([str(file) for file in both.left_out])}"), err=True)
     write(found, output_format)
     raise typer.Exit(FOUND if found.of(kinds) else FOUND_NOTHING)
+
+
+def _left_out(files: Sequence[str]) -> str:
+    """Files with errors are left out if they are the same on both sides; a few are named."""
+    named = ", ".join(files[:MOST_FILES])
+    rest = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
+    return f"left out, with errors and the same on both sides: {visible(named)}{rest} (`tspec lint FILE` names the errors)"
 
 
 def chosen(fail_on: str) -> tuple[str, ...]:
