@@ -1,5 +1,6 @@
 """Bounds of losses and of what models are given: wide enough for another seed, and only where runs agree."""
 
+import math
 import random
 import re
 
@@ -68,6 +69,17 @@ def test_first_losses_that_differ_by_a_factor_may_differ_by_it_again() -> None:
 def test_runs_that_learn_differently_bound_little() -> None:
     wide = learning.propose(survey((curve(0), curve(1, end=2.5))))
     assert broken(wide, curve(2, end=3.0)) == set()
+
+
+def hump(later: int) -> tuple[float, ...]:
+    """A loss that rises before it falls to where it began, as that of learned codes does."""
+    return tuple(0.5 + 1.3 * math.exp(-(((step - 40 - later) / 30) ** 2)) for step in range(1, 101))
+
+
+def test_a_loss_that_rises_before_it_falls_may_fall_some_steps_later() -> None:
+    claims = learning.propose(survey((hump(0), hump(1))))
+    assert broken(claims, hump(6)) == set()
+    assert broken(claims, hump(40)) >= {"losses_have_come_down"}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ APART = 2.0
 For first losses also the distance of their logarithms.
 """
 OF_PROGRESS = 0.25
-"""Allowed deviation of the loss decrease since the first steps, as a fraction of it."""
+"""Allowed deviation of the loss decrease since the first steps, or since the highest mean before, as a
+fraction of it.
+"""
 OF_FIRST = 0.05
 """The part of the first loss by which losses may differ."""
 OF_SIZE = 0.4
@@ -84,7 +86,9 @@ def _later(
         spans = [run[begin - OVER : end - OVER] for run in means]
         low, high = min(map(min, spans)), max(map(max, spans))
         apart = max(max(at) - min(at) for at in zip(*spans, strict=True))
-        gained = abs(first - sum(map(sum, spans)) / sum(map(len, spans)))
+        mean_loss = sum(map(sum, spans)) / sum(map(len, spans))
+        highest = max(max(run[: begin - OVER]) for run in means)
+        gained = max(abs(first - mean_loss), highest - mean_loss)
         margin = APART * apart + OF_PROGRESS * gained + OF_FIRST * abs(first)
         mean = f"mean(loss, over: {OVER} steps)"
         when = f"step >= {begin} and step < {end}"
