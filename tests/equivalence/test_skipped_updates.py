@@ -16,7 +16,7 @@ from tspec.equivalence.runs import ReferenceRecordings
 from tspec.equivalence.skipped_updates import refuse_the_brink
 from tspec.equivalence.verdicts import Verdict
 from tspec.report.equivalences.text import text
-from tspec.report.equivalences.wording import not_compared
+from tspec.report.equivalences.wording import not_compared, unchanged
 from tspec.resolve import load_text
 
 TEXT = """edition 2026
@@ -103,10 +103,10 @@ def test_parameters_that_never_change_are_told() -> None:
     verdict = judged(held, held, held)
     said = "no parameter of the reference changed in 1 step: its optimizer may hold other tensors, or a learning rate of 0"
     assert verdict.outcome is not None
-    assert list(not_compared(verdict.outcome)) == [said]
+    assert list(unchanged(verdict.outcome)) == [said]
     assert said in " ".join(text(verdict, 100).split())
-    assert list(not_compared(found_of(moved, moved, moved))) == []
-    assert list(not_compared(found_of(MADE, MADE, MADE))) == []
+    assert list(unchanged(found_of(moved, moved, moved))) == []
+    assert list(unchanged(found_of(MADE, MADE, MADE))) == []
     skipped = changed(SKIPPED, before, FINITE)
     assert found_of(skipped, skipped, skipped).steps_without_change == 0
 

@@ -21,6 +21,7 @@ from tspec.report.equivalences.wording import (
     part,
     randomness,
     sentence,
+    unchanged,
 )
 from tspec.report.results import Case, Region, Result, Results, fingerprint, portable, region
 from tspec.resolve.program.trials import EquivalenceDeclaration
@@ -145,7 +146,7 @@ def _summary(outcome: Outcome) -> str:
         line = _line(outcome.blame)
         at = f" at {line.file}:{line.line}" if line else ""
         said += f", made by {part(outcome.blame)}{at}"
-    return "; ".join((said, *not_compared(outcome), *randomness(outcome)))
+    return "; ".join((said, *not_compared(outcome), *unchanged(outcome), *randomness(outcome)))
 
 
 def _places(blame: Blame) -> dict[str, object]:

@@ -22,6 +22,7 @@ from tspec.report.equivalences.wording import (
     part,
     randomness,
     sentence,
+    unchanged,
 )
 from tspec.resolve.program.trials import EquivalenceDeclaration
 
@@ -97,7 +98,7 @@ def _lines(name: str, outcome: Outcome, further: int) -> Iterator[FoldedLine]:
         )
     yield from _estimated(outcome)
     yield from _divided(outcome.scale.microbatches)
-    yield from (FoldedLine(each, later=2) for each in randomness(outcome))
+    yield from (FoldedLine(each, later=2) for each in (*unchanged(outcome), *randomness(outcome)))
     for skipped in outcome.faults:
         if skipped.fault.kind == "skipped":
             yield FoldedLine("")

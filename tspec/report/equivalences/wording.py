@@ -22,14 +22,18 @@ def compared(outcome: Outcome) -> str:
 
 
 def not_compared(outcome: Outcome) -> Iterator[str]:
-    """A line for each update that both sides skipped, with the number of gradients that are not finite, one for
-    parameters that are gathered after the last step, and one if no parameter ever changed.
+    """A line for each update that both sides skipped, with the number of gradients that are not finite, and one for
+    parameters that are gathered after the last step.
     """
     for update, number in Counter(outcome.overflowed.values()).items():
         gradients = counted(number, "gradient")
         yield f"{text(update)}: overflowed on both sides: {gradients} not compared"
     for step, number in Counter(each.step for each in outcome.ungathered).items():
         yield f"step {step}: {counted(number, 'parameter')} gathered after the last step, not compared"
+
+
+def unchanged(outcome: Outcome) -> Iterator[str]:
+    """A line if no parameter of the reference ever changed, which no comparison shows."""
     if outcome.steps_without_change:
         steps = counted(outcome.steps_without_change, "step")
         yield f"no parameter of the reference changed in {steps}: its optimizer may hold other tensors, or a learning rate of 0"
