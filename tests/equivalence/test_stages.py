@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -186,6 +187,7 @@ def test_names_of_stages_are_those_of_one_device() -> None:
 
     Stage.__abstractmethods__ = frozenset()
     models = [nn.Sequential(nn.Linear(1, 1)) for _ in range(3)]
+    gone = weakref.proxy(nn.Linear(1, 1))  # the collector knows it as long as the name is held
     naming = PipelineStageAdapter().naming
     stages = [Stage(models[0], 1)]
     assert naming(models[0], print) is None  # the only one of this rank
@@ -196,6 +198,7 @@ def test_names_of_stages_are_those_of_one_device() -> None:
         ("Sequential", "0.weight"),
         None,
     ]
+    assert type(gone) is weakref.CallableProxyType
 
 
 def test_a_parameter_on_another_stage_than_the_layout_says_is_an_error() -> None:

@@ -85,12 +85,10 @@ def _models() -> Iterator[Any]:
     """The outermost modules that have a sharded state dictionary."""
     import gc
 
-    from torch import nn
-
     gpt = sys.modules.get("megatron.core.models.common.language_module.language_module")
     if gpt is not None:
         for each in gc.get_objects():
-            if isinstance(each, nn.Module) and isinstance(each, gpt.LanguageModule):
+            if issubclass(type(each), gpt.LanguageModule):
                 yield each
 
 

@@ -80,7 +80,7 @@ def _meshes(world: int) -> list[Axes]:
     kind = getattr(loaded, "DeviceMesh", None)
     if kind is None:
         return []
-    of = [each for each in gc.get_objects() if isinstance(each, kind) and each.mesh_dim_names]
+    of = [each for each in gc.get_objects() if issubclass(type(each), kind) and each.mesh_dim_names]
     found = [
         tuple(zip(reversed(each.mesh_dim_names), map(int, reversed(each.mesh.shape)), strict=True))
         for each in of

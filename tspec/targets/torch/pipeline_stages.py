@@ -46,5 +46,7 @@ def stages_of_process() -> tuple[Any, ...]:
     loaded = sys.modules.get(_MODULE)
     if loaded is None:
         return ()
-    found = [each for each in gc.get_objects() if isinstance(each, loaded._PipelineStageBase)]
+    # `isinstance` would ask a weak proxy for the class of its object, which may be gone.
+    kind = loaded._PipelineStageBase
+    found = [each for each in gc.get_objects() if issubclass(type(each), kind)]
     return tuple(sorted(found, key=lambda each: int(each.stage_index)))
