@@ -119,16 +119,19 @@ def show(value: object) -> str:
     return shown[: LONGEST - 1] + "…"
 
 
+def listed(items: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first items, and how many more there are: `a, b and 3 more`."""
+    more = len(items) - most
+    return between.join(items[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def shorter(items: Sequence[str], brackets: str) -> str:
     """As many complete items as fit into `LONGEST` characters: `{embed.weight, head.bias and 26 more}`."""
     ends = accumulate(len(item) + 2 for item in items)
     fitting = sum(end + len(f" and {len(items)} more") <= LONGEST for end in ends)
-    if fitting == len(items):
-        return f"{brackets[0]}{', '.join(items)}{brackets[1]}"
-    if not fitting:
+    if items and not fitting:
         return f"{brackets[0]}{len(items)} items{brackets[1]}"
-    more = len(items) - fitting
-    return f"{brackets[0]}{', '.join(items[:fitting])} and {more} more{brackets[1]}"
+    return f"{brackets[0]}{listed(items, fitting)}{brackets[1]}"
 
 
 def shard_in_words(whole_shape: Sequence[int], cuts: Sequence[str]) -> str:

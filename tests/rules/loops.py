@@ -528,6 +528,22 @@ class UpdatesUseAllTheirBatches(Loop):
             self.optimizer.step()
 
 
+class UpdatesUseAllTheirPasses(Loop):
+    """Two batches for each update, which the script cuts out of a tensor."""
+
+    def run(self):
+        self.model = self.build()
+        self.optimizer = self.make_optimizer()
+        for _ in range(self.steps):
+            for half in range(2):
+                if self.faulty or not half:
+                    self.optimizer.zero_grad()
+                chosen = torch.randint(len(DIGITS), (32,))
+                loss = self.loss(self.forward(DIGITS.images[chosen]), DIGITS.labels[chosen])
+                (loss / 2).backward()
+            self.optimizer.step()
+
+
 class ChoicesAreAmongWhatIsWeighed(Loop):
     """Learns from the classes that it finds likeliest."""
 
@@ -662,6 +678,17 @@ class SchedulesCountWhatTheyWereBuiltFor(Loop):
 
     def after_update(self):
         if not self.faulty or self.step % 10 == 0:
+            self.schedule.step()
+
+
+class SchedulesForEpochsAreSteppedWithEpochs(SchedulesCountWhatTheyWereBuiltFor):
+    """The schedule is built for the two epochs."""
+
+    def prepared(self):
+        self.schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, 2)
+
+    def after_update(self):
+        if self.faulty or self.step % 10 == 0:
             self.schedule.step()
 
 

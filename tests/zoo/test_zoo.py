@@ -186,7 +186,7 @@ DATA = (
 SCHEDULES = (
     Case("s15_series", "always-drops", "functional_dropout_knows_the_mode", 20),
     Case("s15_series", "each-epoch", "schedules_count_what_they_were_built_for", 80),
-    Case("s15_series", "epochs", "schedules_count_what_they_were_built_for", 80),
+    Case("s15_series", "epochs", "schedules_for_epochs_are_stepped_with_epochs", 80),
     Case("s15_series", "told-epoch", "plateaus_are_of_metrics", 60),
     Case("s20_stages", "no-schedule", "schedules_are_stepped", 140),
     Case("s24_orders", "rate", "factors_of_schedules_are_no_rates", 20),

@@ -13,6 +13,7 @@ from tspec.cli.fmt import uncollected
 from tspec.cli.output import FAULT, FOUND, FOUND_NOTHING
 from tspec.cli.say import BadParameter, for_terminal, say
 from tspec.printable import visible
+from tspec.values import listed
 
 if TYPE_CHECKING:
     from tspec.diff import Changes
@@ -85,9 +86,8 @@ def diff(
 
 def _left_out(files: Sequence[str]) -> str:
     """Files with errors are left out if they are the same on both sides; a few are named."""
-    named = ", ".join(files[:MOST_FILES])
-    rest = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
-    return f"left out, with errors and the same on both sides: {visible(named)}{rest} (`tspec lint FILE` names the errors)"
+    named = visible(listed(files, MOST_FILES))
+    return f"left out, with errors and the same on both sides: {named} (`tspec lint FILE` names the errors)"
 
 
 def chosen(fail_on: str) -> tuple[str, ...]:

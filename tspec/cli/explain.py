@@ -92,11 +92,11 @@ def _explain_rule(
 
 
 def page_of(code: str) -> str:
-    """The page of a code. Raises BadParameter."""
-    from tspec.explain import UnknownCode
+    """The page of a code, for a terminal. Raises BadParameter."""
+    from tspec.explain import UnknownCode, as_text
     from tspec.explain import explain as page
 
     try:
-        return page(code)
+        return as_text(page(code))
     except UnknownCode as problem:
         raise BadParameter(str(problem)) from None

@@ -66,10 +66,10 @@ def _of_fold(fold: BuiltinFold, value: Expr) -> Bounds | None:
     return bounds(value) if fold.bounds == "within" else None
 
 
-Truth = Literal["always", "never", "but for nan"]
+Constancy = Literal["always", "never", "but for nan"]
 
 
-def truth(compare: Compare) -> Truth | None:
+def truth(compare: Compare) -> Constancy | None:
     """The truth of a comparison if it is the same in every situation, or else None.
 
     `but for nan`: it is true unless an operand is NaN.

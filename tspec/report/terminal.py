@@ -18,6 +18,7 @@ from tspec.report.coordinates import in_words
 from tspec.report.findings import Finding, Report, Severity, Tally
 from tspec.resolve.program.rules import Program, Rule
 from tspec.source import NOWHERE
+from tspec.values import listed
 
 COLOURS = {"error": "bold red", "warning": "bold yellow", "draft": "bold cyan"}
 
@@ -113,7 +114,7 @@ def _headline(report: Report) -> Text:
 def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Console) -> None:
     names = [f"{t.rule.rpartition('.')[2]}{f' ({t.reason})' if t.reason else ''}" for t in tallies]
     console.print(_line(f"{len(tallies)} {sentence}:"), highlight=False, soft_wrap=True)
-    _indented(_listed(names, shown), console, style="dim", whole=names)
+    _indented(listed(names, shown), console, style="dim", whole=names)
 
 
 def _print_incomplete(report: Report, console: Console, limits: Limits) -> None:
@@ -135,7 +136,7 @@ def _print_incomplete(report: Report, console: Console, limits: Limits) -> None:
     if report.undecided:
         total = _count(sum(report.undecided.values()), "instance")
         rules = [f"{r.rpartition('.')[2]} {number:,}" for r, number in report.undecided.items()]
-        _indented(f"{total} undecided: {_listed(rules, limits.others)}", console)
+        _indented(f"{total} undecided: {listed(rules, limits.others)}", console)
     if any(each.cause not in ("missing", "empty") for each in report.incomplete):
         _indented("What a rank did after its recording ends was not checked.", console)
     console.print()
@@ -150,12 +151,7 @@ def _ranks(ranges: list[range], limits: Limits) -> str:
         else:
             joined.append(each)
     names = [f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in joined]
-    return _listed(names, limits.others)
-
-
-def _listed(names: list[str], shown: int, between: str = ", ") -> str:
-    more = len(names) - shown
-    return between.join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+    return listed(names, limits.others)
 
 
 def _print_off(off: tuple[tuple[str, str], ...], console: Console, limits: Limits) -> None:
@@ -167,7 +163,7 @@ def _print_off(off: tuple[tuple[str, str], ...], console: Console, limits: Limit
         console.print(
             _line(f"{len(names)} off by {_from_here(who)}:"), highlight=False, soft_wrap=True
         )
-        _indented(_listed(names, limits.rules), console, style="dim")
+        _indented(listed(names, limits.rules), console, style="dim")
 
 
 def _print_finding(finding: Finding, rule: Rule | None, console: Console, limits: Limits) -> None:
@@ -269,7 +265,7 @@ def _subjects(finding: Finding, limits: Limits) -> str:
     """The first subjects: `conv.weight, head.bias`, and `opt.0, conv.weight; opt.0, head.bias` of several variables."""
     several = any(", " in subject for subject in finding.subjects)
     between = "; " if several else ", "
-    return _listed(list(finding.subjects), limits.subjects, between) or finding.subject
+    return listed(list(finding.subjects), limits.subjects, between) or finding.subject
 
 
 def _how_often(finding: Finding) -> str:

@@ -119,16 +119,27 @@ def _resolve(
 def _without_consequences(
     found: tuple[Diagnostic, ...], units: tuple[Unit, ...]
 ) -> tuple[Diagnostic, ...]:
-    """Drop reports of unknown names in files that use a missing module."""
+    """Drop reports of unknown names in files that use a missing module, and of names that two files
+    share because they are one module.
+    """
     names = {unit.name for unit in units}
     lacking = {
         unit.source.path
         for unit in units
         if any(use.module.text not in names for use in unit.file.uses)
     }
+    one_module = {_files(each) for each in found if each.code == "TS0105"}
     return tuple(
-        each for each in found if each.source.path not in lacking or each.code not in UNKNOWN_NAMES
+        each
+        for each in found
+        if (each.source.path not in lacking or each.code not in UNKNOWN_NAMES)
+        and (each.code != "TS0104" or _files(each) not in one_module)
     )
+
+
+def _files(found: Diagnostic) -> frozenset[str]:
+    """The paths of a report's places."""
+    return frozenset((found.source.path, *(r.source.path for r in found.related if r.source)))
 
 
 def _with_broken(units: tuple[Unit, ...]) -> tuple[Unit, ...]:

@@ -11,6 +11,7 @@ from tspec.diagnostics import Diagnostic
 from tspec.resolve.program.declarations import ExpectedOutcome
 from tspec.resolve.program.rules import Rule
 from tspec.testing.run import TestRun
+from tspec.values import listed
 from tspec.why.look import InspectedInstance, look
 
 SHOWN = 3
@@ -187,8 +188,7 @@ def where(decided: Decision) -> str:
 
 
 def _listed(steps: Sequence[int]) -> str:
-    shown = ", ".join(map(str, steps[:SHOWN]))
-    return shown if len(steps) <= SHOWN else f"{shown} and {len(steps) - SHOWN} more"
+    return listed([str(step) for step in steps], SHOWN)
 
 
 def _range(first: int, last: int) -> str:

@@ -106,7 +106,8 @@ def test_passes_within_an_update_belong_to_no_later_one():
 
 
 def test_the_first_updates_are_looked_at():
-    assert Job().dropped(Job.clear, updates=LOOKED_AT + 2) == [0, *[1] * (LOOKED_AT - 1), 0, 0]
+    looked_at = [0, *[1] * (LOOKED_AT - 1)]
+    assert Job().dropped(Job.clear, updates=LOOKED_AT + 2) == [*looked_at, None, None]
 
 
 def test_what_is_known_of_an_optimizer_that_is_gone_is_forgotten():

@@ -21,7 +21,7 @@ _ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class InstanceTruths:
     """For each rule the number of each instance of a trace that held or was violated, and whether it held;
     and the rules that no query can express.
 
@@ -32,14 +32,16 @@ class Truth:
     failed: tuple[Rule, ...]
 
 
-def truth(rules: Sequence[Rule], traces: Sequence[Path | str | Trace]) -> tuple[Truth, ...]:
+def truth(
+    rules: Sequence[Rule], traces: Sequence[Path | str | Trace]
+) -> tuple[InstanceTruths, ...]:
     """The instances of each trace in which each rule is true, and in which it is not: what `check` says,
     in less time. Raises TraceError if there is no trace.
 
     Each trace alone has rules that look across ranks, and rules that no query can express for all
     traces, as where a value is a number in one of them and text in another.
     """
-    found: list[Truth] = []
+    found: list[InstanceTruths] = []
     for several in load_several(traces, features_of(rules), _ROWS):
         if several.number == 1:
             found += _truth(rules, several)
@@ -52,16 +54,18 @@ def truth(rules: Sequence[Rule], traces: Sequence[Path | str | Trace]) -> tuple[
     return tuple(found)
 
 
-def _truth(rules: Sequence[Rule], several: LoadedTraces) -> list[Truth]:
+def _truth(rules: Sequence[Rule], several: LoadedTraces) -> list[InstanceTruths]:
     """That of each of several traces, from all of their rows."""
     outcome = decide_all(rules, several.whole, CheckOptions(False, False, True))
     failed = tuple(rule for rule in rules if id(rule) in outcome.failed)
-    found = [Truth({rule.name: [] for rule in rules}, failed) for _ in range(several.number)]
+    found = [
+        InstanceTruths({rule.name: [] for rule in rules}, failed) for _ in range(several.number)
+    ]
     for rule in rules:
         for rank, instance, holds in outcome.truth.get(id(rule), ()):
             found[rank // several.ranks].of[rule.name].append((instance, holds))
     return found
 
 
-def _with(joint: Truth, alone: Truth) -> Truth:
-    return Truth({**joint.of, **alone.of}, alone.failed)
+def _with(joint: InstanceTruths, alone: InstanceTruths) -> InstanceTruths:
+    return InstanceTruths({**joint.of, **alone.of}, alone.failed)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tspec.resolve.program.sharding import Axes
+from tspec.values import listed
 
 Numbers = tuple[int, ...]
 """The indices of one dimension, in the rank's order. Indices from `full` on are padding."""
@@ -51,10 +52,8 @@ class Remark:
 
     def text(self, most: int | None = None) -> str:
         """Names and what is said; with `most`, no more names than that."""
-        shown = self.names if most is None or len(self.names) <= most else self.names[:most]
-        names = ", ".join(f"`{each}`" for each in shown)
-        rest = len(self.names) - len(shown)
-        return f"{names}{f' and {rest} more' if rest else ''}: {self.said}"
+        names = [f"`{each}`" for each in self.names]
+        return f"{listed(names, len(names) if most is None else most)}: {self.said}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tspec.lint.bounds import INFINITY, Truth, bounds, truth
+from tspec.lint.bounds import INFINITY, Constancy, bounds, truth
 from tspec.lint.checked import CheckedProgram
 from tspec.lint.finding import LintViolation, about
 from tspec.lint.rule import LintRule
@@ -12,7 +12,7 @@ from tspec.resolve.program.rules import Compare, Constant, Expr, Rule
 from tspec.resolve.program.walk import walk
 
 
-def compared(condition: Expr) -> Iterator[tuple[Compare, Truth]]:
+def compared(condition: Expr) -> Iterator[tuple[Compare, Constancy]]:
     """The comparisons below a condition that come to the same in every situation."""
     for part in walk(condition):
         if isinstance(part, Compare):

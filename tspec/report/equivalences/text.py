@@ -25,6 +25,7 @@ from tspec.report.equivalences.wording import (
     unchanged,
 )
 from tspec.resolve.program.trials import EquivalenceDeclaration
+from tspec.values import listed
 
 SHOWN = 12
 """The number of wrong tensors that get a line in the text."""
@@ -159,9 +160,8 @@ def _uneven(found: Mapping[TensorName, str]) -> Iterator[FoldedLine]:
         yield FoldedLine("")
         yield FoldedLine("not compared, since a size of the input does not divide:")
     for why in dict.fromkeys(found.values()):
-        first, *others = (name for name, each in found.items() if each == why)
-        more = f" and {len(others)} more" if others else ""
-        yield FoldedLine(f"{first}{more}: {why}", 2, 4)
+        names = [str(name) for name, each in found.items() if each == why]
+        yield FoldedLine(f"{listed(names, 1)}: {why}", 2, 4)
 
 
 def _earliest(outcome: Outcome) -> str:

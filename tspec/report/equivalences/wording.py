@@ -10,6 +10,7 @@ from tspec.equivalence.compare import TensorComparison
 from tspec.equivalence.outcome import Outcome
 from tspec.equivalence.skipped_updates import text
 from tspec.layout.text import names_text, of_all_layers
+from tspec.values import listed
 
 MOST_MODULES = 3
 """The greatest number of names of modules in a line."""
@@ -55,8 +56,7 @@ def randomness(outcome: Outcome) -> Iterator[str]:
 def _modules(names: Sequence[str]) -> str:
     """Modules, at most three groups of layers that have the same name."""
     found = of_layers([each or "the script's own code" for each in names])
-    rest = len(found) - MOST_MODULES
-    return ", ".join(found[:MOST_MODULES]) + (f" and {rest} more" if rest > 0 else "")
+    return listed(found, MOST_MODULES)
 
 
 def of_layers(names: Sequence[str]) -> list[str]:

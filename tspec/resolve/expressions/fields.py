@@ -11,6 +11,7 @@ from tspec.resolve.names.type_names import MEMORY_FORMAT
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import CallOf, Entity, ListOf, MapOf, SetOf, Type, item_of, plain
 from tspec.source import Span
+from tspec.values import listed
 
 FEATURES: dict[str, Type] = {
     "shape": types.SHAPE,
@@ -81,8 +82,7 @@ def fields_in_words(known: Collection[str]) -> str:
     """``it has `a`, `b` and 3 more``; a type without fields says so."""
     if not known:
         return "it has no fields"
-    more = f" and {len(known) - MOST_FIELDS} more" if len(known) > MOST_FIELDS else ""
-    return "it has " + ", ".join(f"`{each}`" for each in list(known)[:MOST_FIELDS]) + more
+    return "it has " + listed([f"`{each}`" for each in known], MOST_FIELDS)
 
 
 def _check_instant(base: rules.Expr, name: str, span: Span, env: Environment) -> None:

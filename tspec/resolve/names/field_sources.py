@@ -12,6 +12,7 @@ from tspec.resolve.findings import Findings
 from tspec.resolve.program.declarations import FieldSource
 from tspec.source import Source, Span
 from tspec.syntax import nodes
+from tspec.values import listed
 
 # Values that the recorder knows of every call, whatever its signature.
 OF_EVERY_CALL = frozenset({"callable", "arguments", "inputs", "output", RETURNED})
@@ -151,5 +152,4 @@ def _names_of(callables: tuple[str, ...]) -> set[str] | None:
 
 
 def _listed(callables: tuple[str, ...]) -> str:
-    shown = f"`{callables[0]}`"
-    return shown if len(callables) == 1 else f"{shown} and {len(callables) - 1} more"
+    return listed([f"`{each}`" for each in callables], 1)

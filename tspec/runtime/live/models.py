@@ -57,6 +57,8 @@ class ModelRegistry:
         self.called: IdentitySet[nn.Module] = IdentitySet()
         """Modules whose forward pass was begun, and roots with a part that was called from outside.
         """
+        self._from_outside: IdentitySet[nn.Module] = IdentitySet()
+        """Modules that were called while none other was running."""
         self._unregistered: IdentitySet[nn.Module] = IdentitySet()
         """Modules that another model called and does not hold, such as layers in a plain list."""
         self._free: dict[int, tuple[str, weakref.ref[torch.Tensor]]] = {}
@@ -80,6 +82,7 @@ class ModelRegistry:
         module = unwrapped(module)
         known = module in self.called
         self.called.add(module)
+        self._from_outside.add(module)
         if id(module) not in self.tables.module_by_id:
             self.refresh()
         if id(module) not in self.tables.module_by_id:
@@ -137,6 +140,14 @@ class ModelRegistry:
     def is_root(self, module: nn.Module) -> bool:
         """The module is an outermost one."""
         return any(root.module() is module for root in self.roots)
+
+    def is_given_data(self, module: nn.Module) -> bool:
+        """The module is an outermost one, or a part with parameters that the script, or a method of
+        its model, calls itself.
+        """
+        if module in self._from_outside:
+            return has_parameters(module)
+        return self.is_root(module)
 
     def _alive(self) -> list[nn.Module]:
         """The modules of the roots that the script still holds."""

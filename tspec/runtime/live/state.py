@@ -220,7 +220,9 @@ class SubjectRegistry:
             "data_differ": DataOfLayers().data_differ,
             "first_row_alone": LookedUpPlaces().first_row_alone,
             "mode_is_given": WrittenModes().mode_is_given,
-            "answers_as_in_training": HeldOutSamples(self.models.is_root).answers_as_in_training,
+            "answers_as_in_training": HeldOutSamples(
+                self.models.is_given_data
+            ).answers_as_in_training,
             "repeated_places": repeated_places,
             "passes_unused": UnusedExperts().passes_unused,
             "sorted_splits": sorted_splits,
@@ -229,7 +231,7 @@ class SubjectRegistry:
             "enlarges_inputs": EnlargedInputs().enlarges_inputs,
             "new_labels": NewLabels().new_labels,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,
-            "scale_of_inputs": InputScales(self.models.is_root).scale_of_inputs,
+            "scale_of_inputs": InputScales(self.models.is_given_data).scale_of_inputs,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
 

@@ -91,8 +91,8 @@ class HeldOutSamples:
     nothing but a training pass in between.
     """
 
-    def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
-        self._is_root = is_root
+    def __init__(self, is_given_data: Callable[[nn.Module], bool]) -> None:
+        self._is_given_data = is_given_data
         self._given: IdentityMap[nn.Module, _EvaluatedSamples] = IdentityMap(_EvaluatedSamples)
 
     def answers_as_in_training(self, module: nn.Module, inputs: Sequence[object]) -> bool | None:
@@ -100,10 +100,10 @@ class HeldOutSamples:
         evaluated.
 
         The samples are the rows of the first `[samples, ...]` input. None for other passes and for
-        parts of a model.
+        parts that other modules call.
         """
         model = unwrapped(module)
-        if not self._is_root(model):
+        if not self._is_given_data(model):
             return None
         given = self._given.of(model)
         if not given.left:

@@ -67,8 +67,8 @@ class InputScales:
     evaluated.
     """
 
-    def __init__(self, is_root: Callable[[nn.Module], bool]) -> None:
-        self._is_root = is_root
+    def __init__(self, is_given_data: Callable[[nn.Module], bool]) -> None:
+        self._is_given_data = is_given_data
         self._trained: dict[tuple[type, tuple[int, ...]], _Trained] = {}
         self._evaluated: IdentityMap[nn.Module, _Evaluated] = IdentityMap(_Evaluated)
         self._trainings = 0
@@ -77,11 +77,12 @@ class InputScales:
         """By what factor the standard deviation of the first floating input lies outside of the
         range of the training passes, in the evaluation pass that comes nearest; 1 within it.
 
-        None of training passes, which are kept, of parts of a model, and in the first evaluation.
+        None of training passes, which are kept, of parts that other modules call, and in the first
+        evaluation.
         """
         model = unwrapped(module)
         learns = torch.is_grad_enabled()
-        if learns is not trains(model) or not self._is_root(model):
+        if learns is not trains(model) or not self._is_given_data(model):
             return None
         self._trainings += learns
         given = _data(inputs)

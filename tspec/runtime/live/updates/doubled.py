@@ -67,10 +67,12 @@ class DoubledUpdates:
             if each.grad is not None
         ]
 
-    def of(self, optimizer: int) -> list[torch.Tensor]:
+    def of(self, optimizer: int) -> list[torch.Tensor] | None:
         """The parameters that the returning update moved by a gradient which another optimizer had
-        already used.
+        already used. None if the update is not among those that are checked.
         """
+        if self._updates[optimizer] > UPDATES:
+            return None
         return [
             begun.parameter
             for begun in self._moved(optimizer)

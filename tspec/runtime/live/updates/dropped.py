@@ -42,8 +42,8 @@ class _UpdatePasses:
     """Passes whose gradients are gone, although no parameter moved."""
     grads: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
     """If there are some, parameters and elements of their gradients where the last pass ended."""
-    of_update: int = 0
-    """The same of the latest update."""
+    of_update: int | None = 0
+    """The same of the latest update; None if it is not among those that are checked."""
 
 
 class DroppedPasses:
@@ -59,8 +59,10 @@ class DroppedPasses:
         self._optimizers: dict[int, _UpdatePasses] = {}
         """Number of the optimizer, as long as it exists -> its passes."""
 
-    def of(self, optimizer: int) -> int:
-        """The number of dropped passes before the optimizer's latest update."""
+    def of(self, optimizer: int) -> int | None:
+        """The number of dropped passes before the optimizer's latest update; None if it is not among
+        those that are checked.
+        """
         known = self._optimizers.get(optimizer)
         return 0 if known is None else known.of_update
 
@@ -104,6 +106,8 @@ class DroppedPasses:
         if known is None:
             return
         known.of_update = known.dropped if _are_multiples(known.grads) else 0
+        if known.updates >= LOOKED_AT:
+            known.of_update = None
         known.several = known.passes > 1
         known.updates += 1
         self._begin(known)

@@ -180,7 +180,7 @@ class UpdateHistory:
         number = self._optimizers.numbered.number(optimizer)
         return self.reused.of(number, held_by(optimizer))
 
-    def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
+    def _doubled(self, optimizer: Any, result: Any) -> list[torch.Tensor] | None:
         """The parameters that the update with this `result` moved by a gradient that another
         optimizer had used.
         """
@@ -196,6 +196,6 @@ class UpdateHistory:
         """
         return self.beginnings.of(self._optimizers.numbered.number(optimizer))
 
-    def _dropped(self, optimizer: Any, result: Any) -> int:
+    def _dropped(self, optimizer: Any, result: Any) -> int | None:
         """The number of passes that were dropped before the update with this `result`."""
         return self.dropped.of(self._optimizers.numbered.number(optimizer))
