@@ -259,6 +259,15 @@ def test_replicas_with_earlier_numbers_are_stale_and_lack_no_reduction(
     assert fault.evidence.suggests == suggests
 
 
+def test_a_replica_of_a_constant_is_not_stale() -> None:
+    """Positions are the same in each micro-batch; one rank has other ones."""
+    before, now = (TensorName("inputs", "pos", 1, batch) for batch in (1, 2))
+    cut, places = Cut((4,), (((0, 4, 0, 1),),)), torch.arange(4.0)
+    merged = merge((4,), [RankShard(0, cut, places), RankShard(1, cut, places + 1)])
+    [fault] = Comparer({before: places, now: places}, [], Number(1e-6)).faults(now, merged)
+    assert fault.evidence.suggests == "unknown"
+
+
 def test_a_factor_that_is_nearly_one_is_not_said_to_be_one() -> None:
     reference = torch.ones(4)
     found = Comparer({WEIGHT: reference}, [], THREE).compared(WEIGHT, reference.double() * 1.00001)

@@ -64,6 +64,31 @@ class EvaluationInputsHaveTheScaleOfTraining(Validated):
         return 16 * images if self.faulty else images
 
 
+class CopiesThatAnswerOneTensor(EvaluatedCopiesFollowWhatIsTrained):
+    """The copy answers a tensor of held-out digits, which no loader gives."""
+
+    rule = "evaluated_copies_follow_what_is_trained"
+
+    @torch.no_grad()
+    def evaluate(self):
+        self.average.eval()(DIGITS.images[1700:1780])
+
+
+class PartsAreGivenTheScaleOfTraining(EvaluationInputsHaveTheScaleOfTraining):
+    """The model is no callable: its methods call its layers."""
+
+    rule = "evaluation_inputs_have_the_scale_of_training"
+
+    def build(self):
+        return nn.ModuleDict({"body": super().build()})
+
+    def forward(self, images):
+        return self.model["body"](images)
+
+    def evaluated(self):
+        return self.model.eval()["body"]
+
+
 class ValidationsHaveNewSamples(Validated):
     pack = "advice"
 

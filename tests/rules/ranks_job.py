@@ -2,6 +2,7 @@
 
 `--tensor-parallel`: two ranks of one replica, which are to read the same batches.
 `--sharded`: two ranks over which FSDP2 shards the model, without a mesh.
+`--own-tokens`: two ranks of one replica, and tokens that each makes itself; with `--faulty` different ones.
 `--own-batches`: DDP, and batches that each rank makes itself; with `--faulty` of the same numbers.
 """
 
@@ -16,6 +17,11 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -28,7 +34,12 @@ def digits() -> torch.utils.data.TensorDataset:
 def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    kinds = {"sharded": sharded, "tensor_parallel": tensor_parallel, "own_batches": own_batches}
+    kinds = {
+        "sharded": sharded,
+        "tensor_parallel": tensor_parallel,
+        "own_batches": own_batches,
+        "own_tokens": own_tokens,
+    }
     chosen = [kind for name, kind in kinds.items() if getattr(args, name)] or [data_parallel]
     chosen[0](rank, args.faulty)
     dist.destroy_process_group()
@@ -84,6 +95,17 @@ def tensor_parallel(rank: int, faulty: bool) -> None:
     train(model, torch.optim.SGD(model.parameters(), lr=0.1), loader)
 
 
+def own_tokens(rank: int, faulty: bool) -> None:
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(16, 8), nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16))
+    plan = {"1": ColwiseParallel(), "3": RowwiseParallel()}
+    parallelize_module(model, mesh["tp"], plan)
+    drawn = torch.Generator().manual_seed(rank if faulty else 0)
+    batches = [(each, each) for each in torch.randint(16, (5, 64), generator=drawn)]
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1, foreach=False), batches)
+
+
 def own_batches(rank: int, faulty: bool) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
@@ -113,6 +135,7 @@ if __name__ == "__main__":
     parser.add_argument("--tensor-parallel", action="store_true")
     parser.add_argument("--sharded", action="store_true")
     parser.add_argument("--own-batches", action="store_true")
+    parser.add_argument("--own-tokens", action="store_true")
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(
             work, (f"file://{folder}/meeting", parser.parse_args()), nprocs=2, start_method="fork"

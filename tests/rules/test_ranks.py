@@ -31,6 +31,11 @@ EXPECTED = {
     ("--sharded", "--faulty"): {"ranks_draw_different_batches"},
     ("--own-batches",): set(),
     ("--own-batches", "--faulty"): {"ranks_make_different_batches"},
+    ("--own-tokens",): set(),
+    ("--own-tokens", "--faulty"): {
+        "tensor_parallel_ranks_make_the_same_batch",
+        "gradients_agree_after_all_reduce",
+    },
 }
 
 

@@ -172,7 +172,7 @@ class Comparer:
         if first is None or last is None or summed is None:
             return NONE
         for when, tensor in self._earlier(name).items():
-            if self._is_of(name, tensor, first, last):
+            if self._has_changed(name, tensor) and self._is_of(name, tensor, first, last):
                 return Evidence("stale", f"where they differ one has the reference of {when}")
         reference, limit = self._reference[name].double(), self._limit(name)
         is_right = any(float((each - reference).norm()) <= limit for each in (first, last))
@@ -188,6 +188,11 @@ class Comparer:
                 says = f"the sum of the replicas is {times(factor)} times the reference"
                 return Evidence("missing reduction", says)
         return NONE
+
+    def _has_changed(self, name: TensorName, earlier: Tensor) -> bool:
+        """The reference differs from an earlier one: constants, such as positions, prove nothing."""
+        may = rounding(self._shape(name)) * float(earlier.norm()) if name in self._sketched else 0.0
+        return float((self._reference[name].double() - earlier).norm()) > may
 
     def _is_of(self, name: TensorName, earlier: Tensor, first: Tensor, last: Tensor) -> bool:
         """Wherever two replicas differ, one has an earlier number, exactly; of sketches one of both is the earlier one."""

@@ -112,7 +112,10 @@ def _headline(report: Report) -> Text:
 
 
 def _print_silent(tallies: list[Tally], sentence: str, shown: int, console: Console) -> None:
-    names = [f"{t.rule.rpartition('.')[2]}{f' ({t.reason})' if t.reason else ''}" for t in tallies]
+    names = [
+        t.rule.rpartition(".")[2] + (f" ({t.reason})" if t.reason and t.state != "waiting" else "")
+        for t in tallies
+    ]
     console.print(_line(f"{len(tallies)} {sentence}:"), highlight=False, soft_wrap=True)
     _indented(listed(names, shown), console, style="dim", whole=names)
 

@@ -44,6 +44,6 @@ def _averaged(survey: Survey) -> tuple[Claim, ...]:
     given = "mean(calls(backward)[0].loss) * count(calls(backward))"
     computed = "calls(cross_entropy)[0].loss"
     expect = f"abs({given} - {computed}) <= 4 * ulp(float32) * abs({computed})"
-    added = "The losses of micro-batches are added and not averaged: the update is as many times larger."
+    added = "The losses of micro-batches are not divided by the number of passes, so the update is larger or smaller than that of their average."
     guard = f"{SEVERAL} and count(calls(cross_entropy)) > 0"
     return (Claim("accumulation", head, expect, added, guard, surprise=3),)

@@ -29,7 +29,7 @@ MISSING = {
 
 TWICE = {
     "optimizer.zero_grad": "Cleared a second time, the gradients of some micro-batches are lost; not cleared, those of the step before are added.",
-    "clip": "Clipped twice in a step, gradients end at another norm; not clipped, at any.",
+    "clip": "Clipped twice in a step, gradients end at another norm; without a call they keep any norm, unless the script scales them itself.",
     "optimizer.step": "A second update in a step uses the same gradients again; without one, they are lost.",
     "scheduler.step": "Stepped twice, the learning rate falls twice as fast as planned; not stepped, it stays.",
 }

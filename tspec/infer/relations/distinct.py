@@ -37,7 +37,14 @@ def propose(survey: Survey) -> tuple[Claim, ...]:
         head = RuleHead(("c in calls(forward)",), None, None, call_conditions(survey, forward))
         stuck = "A model that is given the same input again soon trains on data that are stuck."
         claims.append(
-            Claim("distinct", head, _are_distinct("c.inputs[0]", SOON), stuck, surprise=3)
+            Claim(
+                "distinct",
+                head,
+                _are_distinct("c.inputs[0]", SOON),
+                stuck,
+                "phase == train",
+                surprise=3,
+            )
         )
         if "known" in forward.fields:
             claims.append(_held_out())

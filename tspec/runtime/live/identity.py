@@ -57,3 +57,8 @@ class IdentityMap(Generic[T, V]):
                 self._make(),
             )
         return known[1]
+
+    def alive(self) -> list[tuple[T, V]]:
+        """The objects that still exist, with their values."""
+        found = [(reference(), value) for reference, value in list(self._held.values())]
+        return [(thing, value) for thing, value in found if thing is not None]

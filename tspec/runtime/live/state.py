@@ -60,6 +60,7 @@ from tspec.runtime.live.samples.held_out import HeldOutSamples
 from tspec.runtime.live.samples.images import ViewedImages
 from tspec.runtime.live.samples.leaks import LeakedTargets
 from tspec.runtime.live.samples.places import LookedUpPlaces
+from tspec.runtime.live.samples.repeated import RepeatedEvaluations
 from tspec.runtime.live.samples.scales import InputScales
 from tspec.runtime.live.samples.tasks import EnlargedInputs, NewLabels
 from tspec.runtime.live.updates.factors import ScheduleFactors
@@ -132,6 +133,7 @@ class SubjectRegistry:
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
         self.leaks = LeakedTargets()
         self.evaluations = HeldOutEvaluations()
+        self.repeated = RepeatedEvaluations()
         self.checkpoints = LoadedCheckpoints()
         self.stored = StoredTensors()
         self.left_out = LeftOutParameters()
@@ -226,7 +228,7 @@ class SubjectRegistry:
             "repeated_places": repeated_places,
             "passes_unused": UnusedExperts().passes_unused,
             "sorted_splits": sorted_splits,
-            "held_out_evaluations": self.evaluations.held_out_evaluations,
+            "held_out_evaluations": self._held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
             "enlarges_inputs": EnlargedInputs().enlarges_inputs,
             "new_labels": NewLabels().new_labels,
@@ -234,6 +236,14 @@ class SubjectRegistry:
             "scale_of_inputs": InputScales(self.models.is_given_data).scale_of_inputs,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
+
+    def _held_out_evaluations(self, module: nn.Module) -> int:
+        """In how many evaluations a model was given held-out batches, or the same samples in each."""
+        counts = (
+            self.evaluations.held_out_evaluations(module),
+            self.repeated.evaluations(module),
+        )
+        return max(counts)
 
     @property
     def version(self) -> tuple[int, ...]:

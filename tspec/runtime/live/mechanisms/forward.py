@@ -4,7 +4,7 @@ evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ class ModuleCallListener(Listener):
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
+        self._counts_evaluations = job.spec.computes("held_out_evaluations")
         self._finds_leaks = job.spec.computes("leaked_targets")
         self._finds_masks = job.spec.computes("masked_labels")
 
@@ -48,7 +49,8 @@ class ModuleCallListener(Listener):
             elif has_parameters(module):
                 training = trains(unwrapped(module))
                 self._job.do(Forward(torch.is_grad_enabled(), training, self._job.chunk))
-                self._count_evaluation(module)
+                if self._counts_evaluations:
+                    self._count_evaluation(module, (*args[1:], *kwargs.values()))
                 if self._finds_masks:
                     self._job.state.tokens.masked(kwargs)
                 if self._finds_leaks:
@@ -62,9 +64,12 @@ class ModuleCallListener(Listener):
             name = type(unwrapped(module)).__name__
             self._job.say(f"{name} is compiled: calls and tensors inside of it are not seen")
 
-    def _count_evaluation(self, module: nn.Module) -> None:
-        """Count a pass without a graph on a batch of a loader, once it is known which are trained on."""
+    def _count_evaluation(self, module: nn.Module, given: Sequence[object]) -> None:
+        """Count a pass without a graph: on a batch of a loader, once it is known which are trained on,
+        and on samples that were evaluated before.
+        """
         state = self._job.state
+        state.repeated.gives(module, given, state.optimizers.made())
         latest = state.batches.latest
         fed = state.loaders.trained_on
         if fed and latest is not None and not torch.is_grad_enabled():
