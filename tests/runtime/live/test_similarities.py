@@ -13,6 +13,9 @@ CROSSED = {
     "norm": lambda x, y: (x / x.norm(dim=0, keepdim=True)) @ (y / y.norm(dim=0, keepdim=True)).t(),
     "norm of one dimension less": lambda x, y: (x / x.norm(dim=0)[None]) @ F.normalize(y, dim=0).T,
     "with itself": lambda x, y: (lambda z: z @ z.T)(F.normalize(torch.cat([x, y]), dim=0)),
+    "two views": lambda x, y: (lambda z: z @ z.T)(
+        torch.cat([F.normalize(x, dim=0), F.normalize(y, dim=0)])
+    ),
     "temperature": lambda x, y: F.normalize(x, dim=0) / TEMPERATURE @ F.normalize(y, dim=0).T,
     "einsum": lambda x, y: torch.einsum("nd,md->nm", F.normalize(x, dim=0), F.normalize(y, dim=0)),
     "places of sequences": lambda x, y: (lambda z: z @ z.transpose(1, 2))(
@@ -21,6 +24,10 @@ CROSSED = {
 }
 STRAIGHT = {
     "normalize": lambda x, y: F.normalize(x, dim=1) @ F.normalize(y, dim=1).T,
+    "two views": lambda x, y: (lambda z: z @ z.T)(torch.cat([F.normalize(x), F.normalize(y)])),
+    "joined features": lambda x, y: (lambda z: z @ z.T)(
+        torch.cat([F.normalize(x, dim=0), F.normalize(y, dim=0)], dim=1)
+    ),
     "linear": lambda x, y: F.linear(F.normalize(x), F.normalize(y)),
     "temperature": lambda x, y: TEMPERATURE.exp() * F.normalize(x) @ F.normalize(y).T,
     "features over the batch": lambda x, y: F.normalize(x, dim=0).T @ F.normalize(y, dim=0),

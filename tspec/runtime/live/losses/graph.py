@@ -30,8 +30,8 @@ RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze",
 REORDERS = frozenset({"Transpose", "Permute", "T"})
 MATRIX_PRODUCTS = frozenset({"Bmm", "Mm"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
-_ROWS = frozenset({"Slice", "Index", "IndexSelect"})
-"""Operations that pick rows, so that the other dimensions stay."""
+_ROWS = frozenset({"Slice", "Index", "IndexSelect", "Cat"})
+"""Operations that pick or join rows, so that the other dimensions stay."""
 _PARTS = frozenset({"Split", "SplitWithSizes", "Unbind", "Chunk"})
 _PROJECTIONS = frozenset({"Addmm", "Mm"})
 """Operations that compute queries and keys of a layer's inputs."""

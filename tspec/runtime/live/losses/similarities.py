@@ -109,8 +109,12 @@ def _norms(node: Any) -> tuple[int, ...] | None:
 
 
 def _scaled_input(node: Any) -> Any:
-    """The only input with a graph, beside a single number that it is scaled by, such as a temperature that is learned."""
+    """The only input with a graph, beside a single number that it is scaled by, such as a temperature
+    that is learned. The first one of those that are concatenated, such as two views of each sample.
+    """
     following = [each for each, _ in node.next_functions if each is not None]
+    if operation_of(node) == "Cat":
+        following = following[:1]
     if len(following) == 2 and operation_of(node) in _SCALED:
         following = [each for each in following if _size(each) > 1]
     return following[0] if len(following) == 1 and following[0]._input_metadata else None
