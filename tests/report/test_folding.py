@@ -223,7 +223,7 @@ def test_what_was_seen_while_the_rule_held_is_another_fault() -> None:
             decided(draft, [1]), decided(CLEARED, [1], verdict="holds"), decided(CLEARED, [2])
         ),
     )
-    assert [f.rule for f in found.findings] == ["checks.drafted", "checks.gradients_are_cleared"]
+    assert [f.rule for f in found.findings] == ["checks.gradients_are_cleared", "checks.drafted"]
 
 
 def test_a_draft_that_sees_a_fault_before_the_rule_is_decided_is_no_headline() -> None:
@@ -288,8 +288,8 @@ def test_a_rule_is_folded_under_none_that_is_less_severe() -> None:
         ),
     )
     assert [f.rule for f in found.findings] == [
-        "checks.drafted",
         "checks.optimizer_updates_parameters",
+        "checks.drafted",
     ]
 
 

@@ -97,7 +97,9 @@ class Cause:
 
 
 def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ...]:
-    """The causes behind symptoms, earliest first; those about settings alone, which sound jobs have too, last."""
+    """The causes behind symptoms, earliest first. Drafts follow the accepted rules, and what is about
+    settings alone, which sound jobs have too, comes last.
+    """
     placed = [ComparableSymptom(s, _aspects(s, vocabulary), _places(s)) for s in symptoms]
     placed.sort(key=_precedence)
     roots: list[list[ComparableSymptom]] = []
@@ -112,6 +114,7 @@ def fold(symptoms: Sequence[Symptom], vocabulary: Vocabulary) -> tuple[Cause, ..
     roots.sort(
         key=lambda members: (
             members[0].of_settings,
+            SEVERITIES[members[0].severity] == "draft",
             members[0].step,
             _source(members[0].symptom.rule),
         )
