@@ -64,6 +64,23 @@ def test_other_products_of_softmaxes(product) -> None:
     assert softmax_dims(product().sum()) == []
 
 
+STEP, MEMORY = drawn(6, 4), drawn(6, 9, 4)
+
+
+@pytest.mark.parametrize(
+    "weigh",
+    [
+        lambda a: torch.bmm(a.unsqueeze(1), MEMORY),
+        lambda a: torch.bmm(MEMORY.transpose(1, 2), a.unsqueeze(2)),
+        lambda a: torch.einsum("bs,bsd->bd", a, MEMORY),
+    ],
+)
+def test_a_softmax_over_the_batch_is_found_in_the_attention_of_one_step(weigh) -> None:
+    scores = torch.bmm(MEMORY, STEP.unsqueeze(-1)).squeeze(-1)
+    assert softmax_dims(weigh(F.softmax(scores, 0)).sum()) == [-2]
+    assert softmax_dims(weigh(F.softmax(scores, 1)).sum()) == []
+
+
 PROJECT = drawn(4, 12)
 X = drawn(2, 5, 4)
 

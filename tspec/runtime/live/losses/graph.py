@@ -75,14 +75,14 @@ def _sums_over(value: torch.Tensor, dim: int) -> bool | None:
 def softmax_dims(losses: Any) -> list[int]:
     """The dimensions, counted from the end, along which the softmaxes that weigh rows sum to one.
 
-    Such a softmax is the left factor of a product and a batch of square matrices. The sum of each of its rows is the
-    sum of the weights.
+    Such a softmax is a factor of a product and a batch of square matrices: the sum of each of its rows is the
+    sum of the weights. One of any shape that sums over the batch of a product is no weighing of rows.
     """
     return [
         dim
         for operation, node in nodes(losses)
         if operation in MATRIX_PRODUCTS
-        for _, _, dim in weighing_softmaxes(node)
+        for dim in (*(dim for _, _, dim in weighing_softmaxes(node)), *_over_batches(node))
     ]
 
 
@@ -101,10 +101,34 @@ def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
 
     Yields the position of the factor, the softmax, and its dimension, counted from the end.
     """
-    for factor, last, other in ((0, -1, -2), (1, -2, -1)):
-        found = _softmax_of(product.next_functions[factor][0], last, other)
-        if found is not None:
-            yield factor, *found
+    for factor, summed, kept in ((0, -1, -2), (1, -2, -1)):
+        found = _softmax_before(product.next_functions[factor][0], summed, kept)
+        if found is None:
+            continue
+        softmax, last, other = found
+        shape = shape_of(softmax)
+        size = len(shape)
+        if size >= 3 and shape[-1] == shape[-2] > 1 and (last, other) == (size - 1, size - 2):
+            yield factor, softmax, signed(softmax._saved_dim) % size - size
+
+
+def _over_batches(product: Any) -> Iterator[int]:
+    """The dimensions, counted from the end, of softmaxes that are no square matrices, sum to one over
+    the batch of a product, and weigh what the product sums over.
+    """
+    if operation_of(product) != "Bmm":
+        return
+    for factor, summed in ((0, -1), (1, -2)):
+        found = _softmax_before(product.next_functions[factor][0], summed, 0)
+        if found is None:
+            continue
+        softmax, last, batch = found
+        shape = shape_of(softmax)
+        size = len(shape)
+        is_square = size >= 3 and shape[-1] == shape[-2]
+        own = signed(softmax._saved_dim) % size
+        if not is_square and own == batch and shape[batch] > 1 and shape[last] > 1:
+            yield own - size
 
 
 def _is_unscaled(scores: Any) -> bool:
@@ -198,32 +222,26 @@ def shape_of(node: Any) -> tuple[int, ...]:
     return tuple(node._input_metadata[0].shape)
 
 
-def _softmax_of(node: Any, last: int, other: int) -> tuple[Any, int] | None:
-    """The softmax that computed a factor of a product, and its dimension, counted from the end.
-
-    `last` and `other` are the dimensions of the factor, those that the product sums over and keeps. They have to be the
-    last and the second-last of a batch of square matrices, as the softmax has it.
+def _softmax_before(node: Any, first: int, second: int) -> tuple[Any, int, int] | None:
+    """The softmax that computed a factor of a product, and which of its dimensions became two of the
+    factor's.
     """
     for _ in range(_CHAIN):
         if node is None or not node._input_metadata:
             return None
         shape, operation = shape_of(node), operation_of(node)
         if operation in ("Softmax", "SafeSoftmax"):
-            size = len(shape)
-            own = signed(node._saved_dim)
-            is_square = size >= 3 and shape[-1] == shape[-2] > 1
-            straight = (last % size, other % size) == (size - 1, size - 2)
-            return (node, own % size - size) if is_square and straight else None
+            return node, first % len(shape), second % len(shape)
         following = only_input(node)
         if following is None:
             return None
         before = shape_of(following)
         dims = [
-            dim_before(node, operation, shape, before, dim % len(shape)) for dim in (last, other)
+            dim_before(node, operation, shape, before, dim % len(shape)) for dim in (first, second)
         ]
         if None in dims:
             return None
-        last, other = dims  # type: ignore[assignment]
+        first, second = dims  # type: ignore[assignment]
         node = following
     return None
 
