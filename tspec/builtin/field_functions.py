@@ -97,6 +97,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "negated",
         "new_labels",
         "not_loaded",
+        "off_ratios",
         "operations",
         "over_classes",
         "over_labels",

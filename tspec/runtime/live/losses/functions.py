@@ -36,6 +36,7 @@ from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
 from tspec.runtime.live.losses.picked import PickedTokens, picked_across, picked_activations
 from tspec.runtime.live.losses.policies import moving_weights, stretched_weights
 from tspec.runtime.live.losses.rows import FlattenedRows
+from tspec.runtime.live.losses.ratios import off_ratios
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 from tspec.runtime.live.losses.spread import spread_sums
 from tspec.runtime.live.losses.squares import stretched_squares
@@ -45,6 +46,8 @@ from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.losses.views import swapping_views
 from tspec.runtime.live.sampling import of_first, of_first_with_graph
 
+RATIOS = 4
+"""The number of passes whose ratios of probabilities are read: an update may have several."""
 DERIVATIVES = 128
 """The number of backward passes that are asked whether their loss has a term without a graph. Of a model
 of two, one may have several in each step.
@@ -101,6 +104,7 @@ def loss_functions(
         "choices_across": of_first(PASSES, choices_across),
         "crossed_norms": of_first(PASSES, crossed_norms),
         "blunt_similarities": of_first(PASSES, blunt_similarities),
+        "off_ratios": of_first(RATIOS, off_ratios),
         "stretched_squares": of_first(PASSES, stretched_squares),
         "spread_sums": of_first(PASSES, spread_sums),
         "moving_targets": of_first(PASSES, moving_targets),
