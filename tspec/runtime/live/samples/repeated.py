@@ -16,6 +16,8 @@ from tspec.runtime.live.samples.rows import RowStore, row_numbers
 
 PASSES = 256
 """The number of passes without a graph that are looked at, for each model."""
+TRAINED = 4096
+"""The number of training passes whose samples are kept. Later ones have the same samples, or new ones."""
 
 
 @dataclass(slots=True)
@@ -41,14 +43,13 @@ class RepeatedEvaluations:
 
     def __init__(self) -> None:
         self._trained = RowStore()
+        self._passes = 0
         self._evaluated: IdentityMap[nn.Module, _Evaluated] = IdentityMap(_Evaluated)
 
     def gives(self, module: nn.Module, inputs: Sequence[object], updates: int) -> None:
         """A model is given samples, `[samples, ...]`. `updates` counts those of the job up to now."""
         if torch.is_grad_enabled():
-            rows = None if self._trained.is_full else row_numbers(inputs)
-            if rows is not None:
-                self._trained.add(rows)
+            self._learns(inputs)
             return
         model = unwrapped(module)
         known = self._evaluated.of(model)
@@ -65,6 +66,14 @@ class RepeatedEvaluations:
         """
         known = self._evaluated.of(unwrapped(module))
         return 0 if known.other else known.evaluations
+
+    def _learns(self, inputs: Sequence[object]) -> None:
+        if self._passes >= TRAINED or self._trained.is_full:
+            return
+        rows = row_numbers(inputs)
+        if rows is not None:
+            self._passes += 1
+            self._trained.add(rows)
 
     def _evaluates(
         self, model: nn.Module, known: _Evaluated, rows: torch.Tensor, updates: int
