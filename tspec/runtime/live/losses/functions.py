@@ -35,8 +35,8 @@ from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
 from tspec.runtime.live.losses.picked import PickedTokens, picked_across, picked_activations
 from tspec.runtime.live.losses.policies import moving_weights, stretched_weights
-from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.ratios import off_ratios
+from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 from tspec.runtime.live.losses.spread import spread_sums
 from tspec.runtime.live.losses.squares import stretched_squares

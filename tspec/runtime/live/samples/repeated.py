@@ -86,7 +86,8 @@ class RepeatedEvaluations:
         if bool(self._trained.known(rows).any()):
             known.other = True
         for other, evaluated in self._evaluated.alive():
-            if other is not model and bool(evaluated.samples.known(rows).any()):
+            given = evaluated.samples
+            if other is not model and len(given) and bool(given.known(rows).any()):
                 known.other = evaluated.other = True
         known.evaluations += begins
         known.updates = updates
