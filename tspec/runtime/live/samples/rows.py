@@ -27,7 +27,9 @@ def row_numbers(inputs: Sequence[object]) -> torch.Tensor | None:
     None where that input has a graph or cannot be read, and without an input of `LEAST` samples.
     """
     for given in inputs:
-        if not isinstance(given, torch.Tensor) or given.dim() < 2 or given.shape[0] < LEAST:
+        if not isinstance(given, torch.Tensor) or given.is_nested:
+            continue
+        if given.dim() < 2 or given.shape[0] < LEAST:
             continue
         part = None if given.requires_grad else local_part(given)
         return None if part is None or not part.numel() else _numbers(part)
