@@ -37,7 +37,7 @@ def explain(code: str) -> str:
 
 
 def as_text(page: str) -> str:
-    """A page for a terminal: the title without its mark, prose in 80 columns, examples indented."""
+    """A page for a terminal: the title without its mark, prose in 80 columns, examples as they are."""
     return "\n".join(_lines(page.removeprefix("# ").splitlines()))
 
 
@@ -47,7 +47,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
     for line in lines:
         fence = _FENCE.fullmatch(line)
         if fence is None and in_example:
-            yield f"  {line}".rstrip()
+            yield line
             continue
         if fence is not None or not line or _ITEM.match(line):
             yield from _wrapped(prose)
@@ -60,6 +60,7 @@ def _lines(lines: list[str]) -> Iterator[str]:
         if in_example:
             kind, file = fence[1].capitalize(), fence[2]
             yield f"{kind}, in {file}:" if file else f"{kind}:"
+            yield ""
     yield from _wrapped(prose)
 
 

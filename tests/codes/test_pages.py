@@ -62,27 +62,20 @@ def test_case_does_not_matter():
     assert explain("ts0120") == explain("TS0120")
 
 
+MARK = re.compile(r"(Bad|Good)(, in .*)?:")
+
+
 @pytest.mark.parametrize("code", codes())
 def test_a_page_on_a_terminal_has_all_words_in_80_columns_and_the_lines_of_its_examples(code):
     page = explain(code)
-    shown = as_text(page)
-    prose, examples = [], []
-    for line in shown.splitlines():
-        (
-            examples if line.startswith("  ") and "  " + line[2:] in page_examples(page) else prose
-        ).append(line)
+    fence = re.compile(r"```\w+ [^\n]*\n(.*?)```\n?", re.DOTALL)
+    rest, prose = as_text(page) + "\n", []
+    for example in fence.findall(page):
+        before, rest = rest.split("\n\n" + example, 1)
+        *lines, mark = before.splitlines()
+        assert MARK.fullmatch(mark)
+        prose += lines
+    prose += rest.splitlines()
     assert max(map(len, prose)) <= 80
-    assert [line[2:] for line in examples] == [line for line in code_lines(page) if line]
-    marks = re.compile(r"Bad(, in .*)?:|Good(, in .*)?:")
-    words = " ".join(line for line in prose if not marks.fullmatch(line)).split()
-    assert words == re.sub(r"```.*?```", "", page, flags=re.DOTALL).removeprefix("# ").split()
-
-
-def code_lines(page):
-    """The lines of all examples of a page."""
-    fenced = re.findall(r"```\w+ [^\n]*\n(.*?)```", page, re.DOTALL)
-    return [line for text in fenced for line in text.splitlines()]
-
-
-def page_examples(page):
-    return {"  " + line for line in code_lines(page) if line}
+    words = re.sub(fence, "", page).removeprefix("# ").split()
+    assert " ".join(prose).split() == words
