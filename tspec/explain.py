@@ -53,8 +53,10 @@ def _lines(lines: list[str]) -> Iterator[str]:
             yield from _wrapped(prose)
             prose = []
         if fence is None:
-            prose += [line.strip()] if line else []
-            yield from () if line else ("",)
+            if line:
+                prose.append(line.strip())
+            else:
+                yield ""
             continue
         in_example = not in_example
         if in_example:

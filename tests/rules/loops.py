@@ -1113,6 +1113,18 @@ class HeldOutTensorsAreEvaluatedInEvaluationMode(Loop):
                 self.forward(DIGITS.images[100:150])
 
 
+class PartsAreEvaluatedInEvaluationMode(HeldOutTensorsAreEvaluatedInEvaluationMode):
+    """The model is no callable: its methods call its layers."""
+
+    rule = "held_out_tensors_are_evaluated_in_evaluation_mode"
+
+    def build(self):
+        return nn.ModuleDict({"body": super().build()})
+
+    def forward(self, images):
+        return self.model["body"](images)
+
+
 class Attends(nn.Module):
     """One head of attention over the rows of a picture."""
 

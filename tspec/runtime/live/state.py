@@ -239,11 +239,8 @@ class SubjectRegistry:
 
     def _held_out_evaluations(self, module: nn.Module) -> int:
         """In how many evaluations a model was given held-out batches, or the same samples in each."""
-        counts = (
-            self.evaluations.held_out_evaluations(module),
-            self.repeated.evaluations(module),
-        )
-        return max(counts)
+        held_out = self.evaluations.held_out_evaluations(module)
+        return max(held_out, self.repeated.evaluations(module))
 
     @property
     def version(self) -> tuple[int, ...]:

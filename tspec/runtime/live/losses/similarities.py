@@ -110,7 +110,7 @@ def _norms(node: Any) -> tuple[int, ...] | None:
 
 def _scaled_input(node: Any) -> Any:
     """The only input with a graph, beside a single number that it is scaled by, such as a temperature
-    that is learned. The first one of those that are concatenated, such as two views of each sample.
+    that is learned. Of a concatenation, such as of two views of each sample, the first input.
     """
     following = [each for each, _ in node.next_functions if each is not None]
     if operation_of(node) == "Cat":

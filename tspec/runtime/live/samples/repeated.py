@@ -21,7 +21,7 @@ TRAINED = 4096
 
 
 @dataclass(slots=True)
-class _Evaluated:
+class _SampledModel:
     """The passes of one model without a graph, as far as they are looked at."""
 
     samples: RowStore = field(default_factory=RowStore)
@@ -44,7 +44,7 @@ class RepeatedEvaluations:
     def __init__(self) -> None:
         self._trained = RowStore()
         self._passes = 0
-        self._evaluated: IdentityMap[nn.Module, _Evaluated] = IdentityMap(_Evaluated)
+        self._evaluated: IdentityMap[nn.Module, _SampledModel] = IdentityMap(_SampledModel)
 
     def gives(self, module: nn.Module, inputs: Sequence[object], updates: int) -> None:
         """A model is given samples, `[samples, ...]`. `updates` counts those of the job up to now."""
@@ -76,7 +76,7 @@ class RepeatedEvaluations:
             self._trained.add(rows)
 
     def _evaluates(
-        self, model: nn.Module, known: _Evaluated, rows: torch.Tensor, updates: int
+        self, model: nn.Module, known: _SampledModel, rows: torch.Tensor, updates: int
     ) -> None:
         begins = updates > known.updates
         if known.evaluations == 0 or (known.evaluations == 1 and not begins):

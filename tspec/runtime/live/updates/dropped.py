@@ -105,9 +105,10 @@ class DroppedPasses:
         known = self._optimizers.get(optimizer)
         if known is None:
             return
-        known.of_update = known.dropped if _are_multiples(known.grads) else 0
         if known.updates >= LOOKED_AT:
             known.of_update = None
+        else:
+            known.of_update = known.dropped if _are_multiples(known.grads) else 0
         known.several = known.passes > 1
         known.updates += 1
         self._begin(known)
