@@ -8,7 +8,7 @@ Faults: `early` (a result is used before it is waited for), `written` (it is wri
 otherwise), `order` (one rank in another order), `splits` (one rank expects other sizes), `dtype` (one rank reduces in
 another half precision), `driver` (below torch one rank loses the end of each result), `unwaited` (one rank reads the buffer
 of a message that it does not wait for); with `dtensor`: `replica` (a
-replica is changed on one rank), `unreduced` (a partial gradient is taken for the whole).
+replica is changed on one rank), `unreduced` (a partial gradient is taken for the whole), `vanished` (all gradients are zero).
 """
 
 import sys
@@ -228,6 +228,9 @@ def sharded(model: nn.Module, rank: int, kind: str, fault: str) -> None:
             weight = model[0].weight
             local = weight.grad.to_local()
             weight.grad = DTensor.from_local(local, mesh, [Replicate()], run_check=False)
+        if fault == "vanished" and step >= FROM:
+            for each in model.parameters():
+                each.grad.mul_(0)
         optimizer.step()
 
 

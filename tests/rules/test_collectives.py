@@ -146,6 +146,7 @@ def test_faults(kind, fault, rule, tmp_path):
     [
         ("replica", "replicas_agree", "3.bias"),
         ("unreduced", "gradients_agree_after_all_reduce", "0.weight"),
+        ("vanished", "early_gradients_do_not_vanish", ""),
     ],
 )
 def test_faults_of_placed_tensors(fault, rule, tensor, tmp_path):

@@ -13,7 +13,6 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from tspec.runtime.edges import Missing
 from tspec.runtime.live.features import features
 from tspec.runtime.live.placed import cuts, placed, placements
 
@@ -93,4 +92,4 @@ def test_what_is_read_is_the_part_on_this_rank(tmp_path: Path) -> None:
         dist.destroy_process_group()
     assert cut.shape == (4, 3)
     assert row == plain and row["shape"] == (2, 3) and row["numel"] == 6
-    assert (partial["shape"], partial["norm"]) == ((2, 3), Missing.NOT_RECORDED)
+    assert partial == plain

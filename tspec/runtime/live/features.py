@@ -20,7 +20,7 @@ from tspec.builtin.features import FEATURES, OF_ELEMENTS
 from tspec.runtime.edges import Missing
 from tspec.runtime.live.cuda import reads
 from tspec.runtime.live.digest import digests
-from tspec.runtime.live.placed import ORDINARY, is_partial, local
+from tspec.runtime.live.placed import ORDINARY, local
 from tspec.runtime.transfers import RowInTransfer
 from tspec.values import Datum
 
@@ -100,8 +100,7 @@ def features(
                 found.append(dict.fromkeys(names, missing))
                 continue
             found.append({name: function(tensor) for name, function in plain} if plain else {})
-            ordinary = type(tensor) in ORDINARY
-            part = local_part(tensor) if ordinary or not is_partial(tensor) else None
+            part = local_part(tensor)
             if part is None:
                 found[index].update(dict.fromkeys(wanted, Missing.NOT_RECORDED))
             else:
