@@ -96,6 +96,8 @@ def _calls_across(survey: Survey, axis: str) -> list[Claim]:
                 continue
             optional = isinstance(field.type, Optional)
             plain = field.type.item if isinstance(field.type, Optional) else field.type
+            if plain == FLOAT and field.source is not None and field.source[0] == "call":
+                continue  # it is measured: equal ranks have it within rounding
             if field.name in event.fields and plain in (FLOAT, INT, BOOL):
                 head = RuleHead((), axis, f"during {event.name}", ())
                 value = f"{event.name}.{field.name}"
