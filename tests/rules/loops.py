@@ -2147,6 +2147,22 @@ class PickedTargetsAreTheNextTokens(TargetsAreTheNextTokens):
         return -output.log_softmax(-1).gather(1, self.targets[:, None]).mean()
 
 
+class WordByWord(TargetsAreTheNextTokens):
+    """A decoder that is given one pixel after the other, with a loss of each."""
+
+    rule = "targets_are_the_next_tokens"
+
+    def forward(self, images):
+        tokens = (images * 16).long()
+        self.lost = sum(
+            F.cross_entropy(self.model(tokens[:, place]), tokens[:, place + self.shift])
+            for place in range(20, 32)
+        )
+
+    def loss(self, output, labels):
+        return self.lost
+
+
 class ShiftedTwice(Continues):
     """The loop has shifted the labels, and the model shifts them too; empty pixels do not count."""
 

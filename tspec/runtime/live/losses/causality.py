@@ -83,7 +83,7 @@ class Causality:
         self._read += 1
         found = self._tokens.sequence_of(target, ignored)
         if found is None:
-            return None
+            return self._tokens.columns.sees_later(output, target, ignored)
         ahead = self._tokens.next_tokens(target, ignored)
         counts = None if ahead is None else ahead[1][0] != ignored
         sight = sight_of(output.grad_fn, found[1], counts)

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.losses.columns import TokenColumns
+
 LOSSES = 16
 """The number of losses with a graph that are compared with the tokens. Later ones get their targets
 in the same way. Those of an evaluation may come before, in any number.
@@ -33,7 +35,11 @@ class TokenHistory:
         """For each input, the row of its embedding table that stands for padding."""
         self._masks: deque[torch.Tensor] = deque(maxlen=_INPUTS)
         """The masks that models were given, false or 0 at padding, `[batch, length]`."""
+        self.columns = TokenColumns()
+        """What embeddings were given one place at a time."""
         self._losses = 0
+        self._is_place_lost = False
+        """Since the last backward pass a loss of one place was compared: such losses are one together."""
 
     def is_over(self) -> bool:
         """All losses that are to be compared have been."""
@@ -49,12 +55,17 @@ class TokenHistory:
         """The tokens of each call, and the row of its table for padding, if it has one."""
         return tuple(zip(self._inputs, self._paddings, strict=True))
 
-    def given(self, tokens: torch.Tensor, padding: int | None = None) -> None:
-        """An embedding is given sequences, `[batch, length]` or `[length, batch]`; the table may have a row for padding."""
-        plain = type(tokens) is torch.Tensor and not tokens.is_floating_point()
-        if plain and tokens.dim() == 2:
+    def given(self, tokens: torch.Tensor, padding: int | None = None, table: Any = None) -> None:
+        """An embedding is given sequences, `[batch, length]` or `[length, batch]`, or one place of each,
+        `[batch]`; the table may have a row for padding.
+        """
+        if type(tokens) is not torch.Tensor or tokens.is_floating_point():
+            return
+        if tokens.dim() == 2:
             self._inputs.append(tokens)
             self._paddings.append(padding)
+        if tokens.dim() == 1 or (tokens.dim() == 2 and 1 in tokens.shape):
+            self.columns.given(tokens, table)
 
     def masked(self, arguments: Mapping[str, Any]) -> None:
         """A model is called with these keyword arguments. Integers and booleans `[batch, length]` are
@@ -72,6 +83,9 @@ class TokenHistory:
         self._masks.clear()
         self._inputs.clear()
         self._paddings.clear()
+        self.columns.clear()
+        self._losses += self._is_place_lost
+        self._is_place_lost = False
 
     def tokens_ahead(self, target: torch.Tensor, ignored: int) -> int | None:
         """The offset of the targets relative to the tokens of a sequence, from -1 to 2; 1 is the
@@ -80,13 +94,19 @@ class TokenHistory:
         All targets but those with the value `ignored` are compared. None if they are no tokens of a
         given sequence, and after the first losses. Losses without a graph do not count as such.
         """
-        if self.is_over() or not self._inputs or target.is_floating_point():
+        if self.is_over() or target.is_floating_point():
             return None
-        self._losses += torch.is_grad_enabled()
+        if not self._inputs and self.columns.are_empty():
+            return None
+        if self.columns.is_one_place(target):
+            self._is_place_lost |= torch.is_grad_enabled()
+        else:
+            self._losses += torch.is_grad_enabled()
         found = self.sequence_of(target, ignored)
+        ahead = self.columns.tokens_ahead(target, ignored) if found is None else found[0]
         if self.is_over():
             self.clear()
-        return None if found is None else found[0]
+        return ahead
 
     @torch.no_grad()
     def counted_padding(

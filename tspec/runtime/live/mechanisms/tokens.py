@@ -21,7 +21,8 @@ class EmbeddingListener(Listener):
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Rows are looked up."""
         padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
-        self._job.state.tokens.given(args[0] if args else kwargs["input"], padding)
+        table = args[1] if len(args) > 1 else kwargs.get("weight")
+        self._job.state.tokens.given(args[0] if args else kwargs["input"], padding, table)
 
 
 class LearntListener(Listener):
