@@ -4,7 +4,8 @@
 step 6 one rank goes on with empty moments of the last layer), `clamped` (one rank clamps its weights after each update),
 `same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average), `alone`
 (ranks draw their own weights, and nothing is averaged), `apart` (nothing is
-averaged, and all layers train from the first step).
+averaged, and all layers train from the first step), `own_weights` (ranks draw their own weights), `left_out` (the
+gradients of the first layer are not averaged).
 """
 
 import sys
@@ -22,7 +23,7 @@ RATE = 1e-2
 def work(rank: int, meeting: str, fault: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    torch.manual_seed(rank if fault == "alone" else 0)
+    torch.manual_seed(rank if fault in ("alone", "own_weights") else 0)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
     optimizer = make_optimizer(model)
     for step in range(1, STEPS + 1):
@@ -64,6 +65,8 @@ def batch(step: int, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
 def average(optimizer: torch.optim.Optimizer, fault: str) -> None:
     for group in optimizer.param_groups:
         if fault == "unaveraged" and group["lr"] == 0:
+            continue
+        if fault == "left_out" and group["lr"] != 0:
             continue
         for parameter in group["params"]:
             dist.all_reduce(parameter.grad)

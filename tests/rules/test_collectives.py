@@ -51,6 +51,9 @@ FAULTS_BY_HAND = (
     ("clipped_first", "data_parallel", "gradients_are_averaged_before_they_are_clipped"),
     ("alone", "replicas", "ranks_learn_from_one_another"),
     ("apart", "replicas", "ranks_end_with_one_model"),
+    ("same_data", "replicas", "ranks_that_reduce_gradients_have_different_inputs"),
+    ("own_weights", "replicas", "parameters_with_one_gradient_start_alike"),
+    ("left_out", "replicas", "parameters_that_start_alike_stay_alike"),
 )
 """A fault of `gradual_job.py`, and a pack with a rule that finds it."""
 
