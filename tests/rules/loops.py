@@ -915,6 +915,18 @@ class PenaltiesOfDerivativesAreTrained(Loop):
         return wanted + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
 
 
+class PenaltiesOfPointsBetween(PenaltiesOfDerivativesAreTrained):
+    """The critic answers once more for the penalty, whose graph is not kept."""
+
+    rule = "penalties_of_derivatives_are_trained"
+
+    def loss(self, output, labels):
+        data = torch.rand(32, 64, requires_grad=True)
+        answers = self.model(data).sum()
+        [slopes] = torch.autograd.grad(answers, data, create_graph=not self.faulty)
+        return output.mean() + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
+
+
 class LossesOfForcesAreTrained(Loop):
     """A potential learns energies and forces, which are its derivatives."""
 
@@ -2005,6 +2017,17 @@ class AlignmentsHaveNoBlankLabels(AlignmentsGetLogProbabilities):
     def aligned(self, scores, words, frames, lengths):
         lengths = torch.full_like(lengths, 2) if self.faulty else lengths
         return F.ctc_loss(scores.log_softmax(2), words, frames, lengths)
+
+
+class AlignmentsHaveRoom(AlignmentsGetLogProbabilities):
+    """The frames are counted after strides that are too large."""
+
+    def aligned(self, scores, words, frames, lengths):
+        longer, lengths = torch.cat([words, words], 1), 2 * lengths
+        longer[:, 1] = longer[:, 0] % 10 + 1
+        frames = frames // 8 if self.faulty else frames
+        scores = scores.log_softmax(2)
+        return F.ctc_loss(scores, longer.clamp(min=1), frames, lengths, zero_infinity=True)
 
 
 class AlignmentsOfJoinedWords(AlignmentsGetLogProbabilities):

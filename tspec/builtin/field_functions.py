@@ -135,6 +135,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "values_left_out",
         "viewed_as_channels_first",
         "weak_masks",
+        "without_room",
         "without_weight",
         "written_to",
     ),

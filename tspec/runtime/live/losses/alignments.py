@@ -22,3 +22,14 @@ def blank_labels(targets: Any, target_lengths: Any, blank: int) -> int | None:
     else:
         labels = labels.flatten()[: int(lengths.sum())]
     return int(labels.sum())
+
+
+@torch.no_grad()
+def without_room(input_lengths: Any, target_lengths: Any) -> float | None:
+    """The fraction of samples with fewer frames than labels, which no alignment fits; None without
+    samples.
+    """
+    frames, labels = torch.as_tensor(input_lengths), torch.as_tensor(target_lengths)
+    if not frames.numel():
+        return None
+    return float((frames.cpu() < labels.cpu()).double().mean())

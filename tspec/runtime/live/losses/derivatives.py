@@ -11,13 +11,12 @@ from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.losses.graph import operation_of
 
 
-def lacks_graph(outputs: Any, inputs: Any, create_graph: Any, retain_graph: Any) -> bool:
-    """True if a derivative of samples with respect to data gets no graph, although the one that it is
-    computed from is kept.
+def lacks_graph(outputs: Any, inputs: Any, create_graph: Any) -> bool:
+    """True if a derivative of samples with respect to data gets no graph.
 
     The gradient of a loss, such as that of an attack, is no derivative of samples.
     """
-    if create_graph or not retain_graph or not torch.is_grad_enabled():
+    if create_graph or not torch.is_grad_enabled():
         return False
     data = tensors_in(inputs)
     are_data = bool(data) and all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tspec.runtime.live.losses.alignments import blank_labels
+from tspec.runtime.live.losses.alignments import blank_labels, without_room
 from tspec.runtime.live.losses.bootstrapped import moving_targets
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
@@ -75,6 +75,7 @@ def loss_functions(
         "filled_padding": of_first(PASSES, padding.filled_padding),
         "weighed_padding": of_first(PASSES, padding.weighed_padding),
         "blank_labels": of_first_with_graph(LOSSES, blank_labels),
+        "without_room": of_first_with_graph(LOSSES, without_room),
         "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),
         "right_logits_alike": of_first_with_graph(LOSSES, right_logits_alike),
         "right_logits_twice": of_first_with_graph(LOSSES, right_logits_twice),
