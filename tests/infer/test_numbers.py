@@ -5,6 +5,7 @@ import random
 import re
 
 import pytest
+import torch
 
 from tspec.infer.heads import Claim
 from tspec.infer.numbers import Extent, GivenTensor, RecordedNumbers
@@ -107,3 +108,28 @@ def test_what_moves_is_not_bounded() -> None:
     assert ranges._bounds(given(Extent(0.0, 0.0)), "x") is None
     moving = ranges._bounds(given(Extent(0.9, 1.1), 2.0), "x")
     assert moving == "std(x) >= 0.45 and std(x) <= 2.2 and zeros(x) <= 0.12"
+
+
+def test_the_places_of_samples_in_a_batch_have_no_range() -> None:
+    """Targets from 0 to `n - 1`, of batches of 256 and the last of 192."""
+
+    def drawn(*batches: int) -> GivenTensor:
+        places = [torch.arange(n).double() for n in batches]
+        means, stds = ([f(each) for each in places] for f in (mean, std))
+        zeros = Extent(1 / max(batches), 1 / min(batches))
+        sizes = Extent(min(means), max(means)), Extent(min(stds), max(stds))
+        return GivenTensor("cross_entropy", "target", None, "train", None, *sizes, zeros)
+
+    def mean(tensor: torch.Tensor) -> float:
+        return float(tensor.mean())
+
+    def std(tensor: torch.Tensor) -> float:
+        return float(tensor.std(correction=0))
+
+    assert ranges._bounds(drawn(256), "x") is None
+    assert ranges._bounds(drawn(256, 192), "x") is None
+    classes = GivenTensor(
+        *("cross_entropy", "target", None, "train", None),
+        *(Extent(4.4, 4.6), Extent(2.8, 2.9), Extent(0.08, 0.12)),
+    )
+    assert ranges._bounds(classes, "x") is not None

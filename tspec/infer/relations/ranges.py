@@ -8,6 +8,7 @@ widened by a factor.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from tspec.infer.heads import SAMPLED, Claim, RuleHead, both
@@ -65,6 +66,8 @@ def _of(given: GivenTensor, several: bool) -> Iterator[Claim]:
 def _bounds(given: GivenTensor, x: str) -> str | None:
     """Bounds on features that hardly varied; None where no feature was steady."""
     spread, parts = given.std, []
+    if _are_places(given):
+        return None
     if spread.low > 0 and spread.high <= STEADY * spread.low:
         parts.append(_between(f"std({x})", spread.low / WIDER, spread.high * WIDER))
         if given.mean.width <= spread.high:
@@ -77,6 +80,17 @@ def _bounds(given: GivenTensor, x: str) -> str | None:
                 _between(f"zeros({x})", low if low > 0 else None, high if high < 1 else None)
             )
     return both(*parts)
+
+
+def _are_places(given: GivenTensor) -> bool:
+    """True of the numbers from 0 to `n - 1`, as the targets of samples that are compared with each other:
+    they depend on the size of the batch alone.
+    """
+    ends = ((given.mean.low, given.std.low), (given.mean.high, given.std.high))
+    return all(
+        mean > 0 and math.isclose(std, math.sqrt(mean * (mean + 1) / 3), rel_tol=1e-6)
+        for mean, std in ends
+    )
 
 
 def _between(value: str, low: float | None, high: float | None) -> str | None:
