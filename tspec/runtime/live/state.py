@@ -400,12 +400,19 @@ class SubjectRegistry:
         """
         if self.models.is_registered(tensor) or is_flattened(tensor):
             return True
-        return any(each is tensor or local(each) is not each for each in self._trained())
+        if any(each is tensor or local(each) is not each for each in self._trained()):
+            return True
+        parameters = (each for root in self._roots() for each in root.parameters())
+        return any(local(each) is not each for each in parameters)
 
     def _saved(self, saved: Any) -> list[SavedModel]:
         """The parts of a saved object that belong to root models."""
-        roots = (root.module() for root in self.models.roots)
-        return saved_models(saved, [module for module in roots if module is not None])
+        return saved_models(saved, self._roots())
+
+    def _roots(self) -> list[nn.Module]:
+        """The root models that exist."""
+        modules = (root.module() for root in self.models.roots)
+        return [module for module in modules if module is not None]
 
     def _for_parameters(
         self, module: nn.Module, loaded: Mapping[str, Any]
