@@ -347,6 +347,41 @@ def test_an_optimizer_of_the_users_own_class(record: Record, fed: bool) -> None:
         assert found.steps(event) == [1, 2, 3], event
 
 
+class Sharing:
+    """Leaves updates to optimizers of torch, and clears the gradients itself."""
+
+    def __init__(self, model: nn.Module, several: bool) -> None:
+        self.held = list(model.parameters())
+        inner = [torch.optim.SGD([each], lr=0.1) for each in self.held]
+        self.inner = inner if several else torch.optim.SGD(self.held, lr=0.1)
+
+    def step(self) -> None:
+        for each in self.inner if isinstance(self.inner, list) else [self.inner]:
+            each.step()
+
+    def zero_grad(self) -> None:
+        for parameter in self.held:
+            parameter.grad = None
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_an_own_class_that_leaves_updates_to_optimizers_of_torch(
+    record: Record, several: bool
+) -> None:
+    def loop() -> None:
+        model = network()
+        optimizer = Sharing(model, several)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss_of(model, torch.randn(4, 4), torch.randint(0, 2, (4,))).backward()
+            optimizer.step()
+
+    found = record(loop)
+    assert found.opened("step") == [1, 2, 3]
+    updates = len(list(network().parameters())) if several else 1
+    assert found.steps("optimizer.step") == sorted([1, 2, 3] * updates)
+
+
 def test_an_own_optimizer_that_is_defined_while_recording(record: Record) -> None:
     def loop() -> None:
         class Descent:

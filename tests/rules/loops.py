@@ -1557,6 +1557,20 @@ class SchedulesBelongToAnOptimizerThatUpdates(Loop):
         self.schedule.step()
 
 
+class SchedulesGoOnWithTheirOptimizers(SchedulesBelongToAnOptimizerThatUpdates):
+    """A second optimizer takes over after some updates."""
+
+    steps = 28
+
+    def prepared(self):
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 3)
+
+    def after_update(self):
+        super().after_update()
+        if self.step == 4 and self.faulty:
+            self.optimizer = self.make_optimizer()
+
+
 # --- health -------------------------------------------------------------------------------------
 
 

@@ -130,14 +130,25 @@ class CustomOptimizers:
 
 
 def is_own_optimizer(thing: Any) -> bool:
-    """The object itself holds tensors that are to be trained, and is no module."""
+    """The object itself holds tensors that are to be trained, is no module, and holds no optimizer of
+    torch, to which it would leave the updates.
+    """
     if issubclass(type(thing), (nn.Module, torch.Tensor, torch.optim.Optimizer)):
         return False
     values = asked(thing, "__dict__")
     if not isinstance(values, dict):
         return False
+    if any(map(_is_of_torch, values.values())):
+        return False
     holds = any(True for value in values.values() for _ in held_tensors(value))
     return holds and bool(groups_of(thing))
+
+
+def _is_of_torch(value: Any) -> bool:
+    """True of an optimizer of torch, and of a list, tuple or dict with one."""
+    held = value.values() if type(value) is dict else value
+    several = held if type(value) in (dict, list, tuple) else (value,)
+    return any(isinstance(each, torch.optim.Optimizer) for each in several)
 
 
 def _users(cls: type) -> bool:
