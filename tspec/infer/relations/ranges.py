@@ -1,6 +1,8 @@
 """*Ranges*: the inputs of models and losses have the mean, the spread and the share of zeros that
 they have in sound runs.
 
+Targets that are the places of samples in their batch depend on its size.
+
 Data that were normalised twice or not at all, lost labels, targets of another kind, and masks of
 other positions differ in these. A range is drafted only if it hardly moved in all runs, and is
 widened by a factor.
@@ -64,10 +66,12 @@ def _of(given: GivenTensor, several: bool) -> Iterator[Claim]:
 
 
 def _bounds(given: GivenTensor, x: str) -> str | None:
-    """Bounds on features that hardly varied; None where no feature was steady."""
+    """Bounds on features that hardly varied; None where no feature was steady. The numbers from 0 to
+    `n - 1` have those of their size.
+    """
     spread, parts = given.std, []
     if _are_places(given):
-        return None
+        return f"max({x}) == numel({x}) - 1 and 2 * mean({x}) == numel({x}) - 1"
     if spread.low > 0 and spread.high <= STEADY * spread.low:
         parts.append(_between(f"std({x})", spread.low / WIDER, spread.high * WIDER))
         if given.mean.width <= spread.high:
