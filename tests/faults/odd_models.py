@@ -200,6 +200,24 @@ def gradients_of_samples() -> Any:
 
 
 @case
+def gradients_of_texts() -> Any:
+    model = nn.Sequential(nn.Embedding(9, 8), nn.Linear(8, 9))
+
+    def loss_of(weights: Any, tokens: torch.Tensor) -> torch.Tensor:
+        out = torch.func.functional_call(model, weights, (tokens[:-1],))
+        return functional.cross_entropy(out, tokens[1:])
+
+    def look(step: int) -> None:
+        weights = {name: p.detach() for name, p in model.named_parameters()}
+        for _ in range(6):
+            texts = torch.randint(9, (6, 21))
+            torch.vmap(torch.func.grad(loss_of), (None, 0))(weights, texts)
+
+    look(0)
+    return train(nn.Linear(4, 2), look)
+
+
+@case
 def forward_mode() -> Any:
     import torch.autograd.forward_ad as ad
 

@@ -132,7 +132,8 @@ class FieldReader:
             except NothingThereError as why:
                 found[each.name] = self._nothing_there(each, why, faults)
             except Exception as why:  # an object of the user's may raise anything when it is asked
-                faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
+                if not _is_transformed(call):
+                    faults.unread(self._event, each.name, f"{type(why).__name__}: {why}")
                 found[each.name] = Missing.NOT_RECORDED
         return found
 
@@ -146,6 +147,12 @@ class FieldReader:
             return Missing.ABSENT
         faults.unread(self._event, field.name, str(why))
         return Missing.NOT_RECORDED
+
+
+def _is_transformed(call: _Call) -> bool:
+    """True if an argument is a tensor within `vmap` or `grad`, whose elements nothing can read."""
+    given = (each for each in (*call.args, *call.kwargs.values()) if type(each) is torch.Tensor)
+    return any(map(torch._C._functorch.is_functorch_wrapped_tensor, given))
 
 
 class _FieldAccess:

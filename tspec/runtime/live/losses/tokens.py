@@ -61,6 +61,8 @@ class TokenHistory:
         """
         if type(tokens) is not torch.Tensor or tokens.is_floating_point():
             return
+        if torch._C._functorch.is_functorch_wrapped_tensor(tokens):
+            return  # within `vmap`, where elements cannot be read
         if tokens.dim() == 2:
             self._inputs.append(tokens)
             self._paddings.append(padding)

@@ -148,7 +148,7 @@ def _is_of_torch(value: Any) -> bool:
     """True of an optimizer of torch, and of a list, tuple or dict with one."""
     held = value.values() if type(value) is dict else value
     several = held if type(value) in (dict, list, tuple) else (value,)
-    return any(isinstance(each, torch.optim.Optimizer) for each in several)
+    return any(issubclass(type(each), torch.optim.Optimizer) for each in several)
 
 
 def _users(cls: type) -> bool:
