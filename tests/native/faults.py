@@ -137,7 +137,7 @@ FAULTS = (
         "replicated by_hand",
         "own_seed",
         "Each rank draws its own first weights, and gradients are averaged by hand.",
-        Found("parameters_start_alike", 1, (0, 1), "embed.weight"),
+        Found("parameters_with_one_gradient_start_alike", 1, (0, 1), "embed.weight"),
     ),
     Fault(
         "replicated by_hand",
