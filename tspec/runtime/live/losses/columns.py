@@ -13,9 +13,9 @@ from tspec.runtime.live.losses.graph import first_input, operation_of, reached, 
 
 LONGEST = 128
 """The number of latest places of sequences that are kept until their backward pass is over."""
-_SHORTEST = 4
-"""Shorter sequences are not compared."""
-_ENOUGH = 16
+SHORTEST = 4
+"""Shorter sequences are not compared: layers that are called for each place have them."""
+ENOUGH = 16
 """Fewer tokens may agree by chance."""
 _SHIFTS = (1, 0, 2)
 """The offsets between targets and tokens that are tried, in order."""
@@ -105,7 +105,7 @@ class TokenColumns:
                 for place, wanted in self._wanted
                 if 0 < place + shift <= len(columns) and wanted.numel() == columns[-1].numel()
             ]
-            if len(pairs) < _SHORTEST:
+            if len(pairs) < SHORTEST:
                 continue
             tokens, targets = map(torch.cat, zip(*pairs, strict=True))
             if _are_equal(tokens, targets, ignored):
@@ -118,7 +118,7 @@ class TokenColumns:
         """The offset of targets of as many places as were given last."""
         batch = columns[-1].numel()
         places = target.numel() // batch if batch else 0
-        if places * batch != target.numel() or not _SHORTEST <= places <= len(columns):
+        if places * batch != target.numel() or not SHORTEST <= places <= len(columns):
             return None
         sequences = torch.stack(columns[-places:], 1)
         for shift in _SHIFTS:
@@ -135,7 +135,7 @@ def _are_equal(tokens: torch.Tensor, targets: torch.Tensor, ignored: int) -> boo
     """True if the targets that count equal the tokens, and are not all the same."""
     counted = targets != ignored
     tokens, targets = tokens[counted], targets[counted]
-    enough = targets.numel() >= _ENOUGH
+    enough = targets.numel() >= ENOUGH
     return enough and torch.equal(tokens, targets) and bool(targets.min() < targets.max())
 
 
@@ -147,7 +147,7 @@ def _first_of_joined(node: Any) -> Any:
         if node is None:
             return None
         operation = operation_of(node)
-        if operation in _JOINS and len(node.next_functions) >= _SHORTEST:
+        if operation in _JOINS and len(node.next_functions) >= SHORTEST:
             return first_input(node)
         if operation == "CopySlices":
             return _first_written(node)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tspec.runtime.live.losses.columns import TokenColumns
+from tspec.runtime.live.losses.columns import ENOUGH, SHORTEST, TokenColumns
 
 LOSSES = 16
 """The number of losses with a graph that are compared with the tokens. Later ones get their targets
@@ -20,10 +20,6 @@ _SHIFTS = (1, 0, 2, -1)
 """The offsets between targets and tokens that are tried, in order. An offset of 1, the next token,
 has precedence.
 """
-_ENOUGH = 16
-"""Fewer tokens may agree by chance."""
-_SHORTEST = 4
-"""Shorter sequences are not compared: layers that are called for each place have them."""
 
 
 class TokenHistory:
@@ -154,7 +150,7 @@ class TokenHistory:
         for sequences, rows in self._pairs(target, ignored, (1, 0)):
             for mask in self._masks:
                 labels = _labels_of_padding(mask, sequences, rows)
-                if labels.numel() >= _ENOUGH:
+                if labels.numel() >= ENOUGH:
                     return float((labels != ignored).double().mean())
         return None
 
@@ -169,7 +165,7 @@ class TokenHistory:
         if self.is_over() or target.is_floating_point():
             return None
         counted = target != ignored
-        if int(counted.sum()) < _ENOUGH:
+        if int(counted.sum()) < ENOUGH:
             return None
         found = [
             (float((sequences == rows)[rows != ignored].double().mean()), rows)
@@ -269,7 +265,7 @@ def _are_ahead(sequences: torch.Tensor, rows: torch.Tensor, shift: int, ignored:
     length = min(ahead.shape[1], wanted.shape[1])
     counted = wanted[:, :length] != ignored
     ahead, wanted = ahead[:, :length][counted], wanted[:, :length][counted]
-    enough = wanted.numel() >= _ENOUGH
+    enough = wanted.numel() >= ENOUGH
     return enough and torch.equal(ahead, wanted) and bool(wanted.min() < wanted.max())
 
 
@@ -319,7 +315,7 @@ def _batch_first(
         batch, length = sequences.shape
         places = target.numel() // batch
         if (
-            length >= _SHORTEST
+            length >= SHORTEST
             and length - 2 <= places <= length
             and places * batch == target.numel()
         ):
