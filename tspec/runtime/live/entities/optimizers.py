@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,6 +33,12 @@ def held_tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
     elif depth:
         for item in islice(_items(value), VISITED):
             yield from held_tensors(item, depth - 1)
+
+
+def holds_optimizers(value: Any) -> bool:
+    """True of an optimizer of torch, and of a list, dict or tuple with one."""
+    several = chain((value,), islice(_items(value), VISITED))
+    return any(issubclass(type(each), torch.optim.Optimizer) for each in several)
 
 
 def _items(value: Any) -> Iterator[Any]:

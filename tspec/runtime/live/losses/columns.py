@@ -108,7 +108,7 @@ class TokenColumns:
             if len(pairs) < SHORTEST:
                 continue
             tokens, targets = map(torch.cat, zip(*pairs, strict=True))
-            if _are_equal(tokens, targets, ignored):
+            if are_equal(tokens, targets, ignored):
                 return shift
         return None
 
@@ -125,13 +125,13 @@ class TokenColumns:
             ahead = sequences[:, shift:].reshape(-1)
             for rows in (target.reshape(batch, places), target.reshape(places, batch).t()):
                 wanted = rows[:, : places - shift].reshape(-1)
-                if _are_equal(ahead, wanted, ignored):
+                if are_equal(ahead, wanted, ignored):
                     return shift
         return None
 
 
 @torch.no_grad()
-def _are_equal(tokens: torch.Tensor, targets: torch.Tensor, ignored: int) -> bool:
+def are_equal(tokens: torch.Tensor, targets: torch.Tensor, ignored: int) -> bool:
     """True if the targets that count equal the tokens, and are not all the same."""
     counted = targets != ignored
     tokens, targets = tokens[counted], targets[counted]

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tspec.runtime.live.losses.columns import ENOUGH, SHORTEST, TokenColumns
+from tspec.runtime.live.losses.columns import ENOUGH, SHORTEST, TokenColumns, are_equal
 
 LOSSES = 16
 """The number of losses with a graph that are compared with the tokens. Later ones get their targets
@@ -34,8 +34,8 @@ class TokenHistory:
         self.columns = TokenColumns()
         """What embeddings were given one place at a time."""
         self._losses = 0
-        self._is_place_lost = False
-        """Since the last backward pass a loss of one place was compared: such losses are one together."""
+        self._compared_a_place = False
+        """A loss of one place was compared since the last backward pass. All such losses count as one."""
 
     def is_over(self) -> bool:
         """All losses that are to be compared have been."""
@@ -82,8 +82,8 @@ class TokenHistory:
         self._inputs.clear()
         self._paddings.clear()
         self.columns.clear()
-        self._losses += self._is_place_lost
-        self._is_place_lost = False
+        self._losses += self._compared_a_place
+        self._compared_a_place = False
 
     def tokens_ahead(self, target: torch.Tensor, ignored: int) -> int | None:
         """The offset of the targets relative to the tokens of a sequence, from -1 to 2; 1 is the
@@ -97,7 +97,7 @@ class TokenHistory:
         if not self._inputs and self.columns.are_empty():
             return None
         if self.columns.is_one_place(target):
-            self._is_place_lost |= torch.is_grad_enabled()
+            self._compared_a_place |= torch.is_grad_enabled()
         else:
             self._losses += torch.is_grad_enabled()
         found = self.sequence_of(target, ignored)
@@ -263,10 +263,7 @@ def _are_ahead(sequences: torch.Tensor, rows: torch.Tensor, shift: int, ignored:
     """True if the targets that count, `[batch, places]`, equal the tokens at a shift."""
     ahead, wanted = sequences[:, max(shift, 0) :], rows[:, max(-shift, 0) :]
     length = min(ahead.shape[1], wanted.shape[1])
-    counted = wanted[:, :length] != ignored
-    ahead, wanted = ahead[:, :length][counted], wanted[:, :length][counted]
-    enough = wanted.numel() >= ENOUGH
-    return enough and torch.equal(ahead, wanted) and bool(wanted.min() < wanted.max())
+    return are_equal(ahead[:, :length], wanted[:, :length], ignored)
 
 
 def _has_one_value(tokens: torch.Tensor) -> bool:

@@ -16,6 +16,7 @@ from tspec.runtime.live.entities.optimizers import (
     held_by,
     held_tensors,
     holds_groups,
+    holds_optimizers,
 )
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.mechanisms.clears import CLEAR, ZeroGradListener
@@ -138,17 +139,8 @@ def is_own_optimizer(thing: Any) -> bool:
     values = asked(thing, "__dict__")
     if not isinstance(values, dict):
         return False
-    if any(map(_is_of_torch, values.values())):
-        return False
     holds = any(True for value in values.values() for _ in held_tensors(value))
-    return holds and bool(groups_of(thing))
-
-
-def _is_of_torch(value: Any) -> bool:
-    """True of an optimizer of torch, and of a list, tuple or dict with one."""
-    held = value.values() if type(value) is dict else value
-    several = held if type(value) in (dict, list, tuple) else (value,)
-    return any(issubclass(type(each), torch.optim.Optimizer) for each in several)
+    return holds and not any(map(holds_optimizers, values.values())) and bool(groups_of(thing))
 
 
 def _users(cls: type) -> bool:
