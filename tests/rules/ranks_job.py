@@ -3,6 +3,7 @@
 `--tensor-parallel`: two ranks of one replica, which are to read the same batches.
 `--sharded`: two ranks over which FSDP2 shards the model, without a mesh.
 `--own-tokens`: two ranks of one replica, and tokens that each makes itself; with `--faulty` different ones.
+`--own-order`: DDP, and whole passes over a loader; with `--faulty` each rank reads all samples, in its own order.
 `--own-batches`: DDP, and batches that each rank makes itself; with `--faulty` of the same numbers.
 """
 
@@ -37,6 +38,7 @@ def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
     kinds = {
         "sharded": sharded,
         "tensor_parallel": tensor_parallel,
+        "own_order": own_order,
         "own_batches": own_batches,
         "own_tokens": own_tokens,
     }
@@ -106,6 +108,16 @@ def own_tokens(rank: int, faulty: bool) -> None:
     train(model, torch.optim.SGD(model.parameters(), lr=0.1, foreach=False), batches)
 
 
+def own_order(rank: int, faulty: bool) -> None:
+    torch.manual_seed(rank)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    data, optimizer = digits(), torch.optim.SGD(model.parameters(), lr=0.1)
+    sampler = None if faulty else torch.utils.data.DistributedSampler(data, 2, rank)
+    loader = torch.utils.data.DataLoader(data, 256, sampler=sampler, shuffle=faulty, drop_last=True)
+    for _ in range(2):
+        train(model, optimizer, loader, steps=len(loader))
+
+
 def own_batches(rank: int, faulty: bool) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
@@ -120,9 +132,10 @@ def train(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     loader: Iterable[list[torch.Tensor] | tuple[torch.Tensor, ...]],
+    steps: int = 4,
 ) -> None:
     for step, (images, labels) in enumerate(loader, start=1):
-        if step > 4:
+        if step > steps:
             break
         optimizer.zero_grad()
         F.cross_entropy(model(images), labels).backward()
@@ -134,6 +147,7 @@ if __name__ == "__main__":
     parser.add_argument("--faulty", action="store_true")
     parser.add_argument("--tensor-parallel", action="store_true")
     parser.add_argument("--sharded", action="store_true")
+    parser.add_argument("--own-order", action="store_true")
     parser.add_argument("--own-batches", action="store_true")
     parser.add_argument("--own-tokens", action="store_true")
     with tempfile.TemporaryDirectory() as folder:

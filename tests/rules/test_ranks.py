@@ -29,6 +29,8 @@ EXPECTED = {
     ("--tensor-parallel", "--faulty"): {"tensor_parallel_ranks_read_the_same_batch"},
     ("--sharded",): set(),
     ("--sharded", "--faulty"): {"ranks_draw_different_batches"},
+    ("--own-order",): set(),
+    ("--own-order", "--faulty"): {"ranks_read_different_samples"},
     ("--own-batches",): set(),
     ("--own-batches", "--faulty"): {"ranks_make_different_batches"},
     ("--own-tokens",): set(),

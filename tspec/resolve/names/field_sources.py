@@ -21,7 +21,7 @@ OF_EVERY_CALL = frozenset({"callable", "arguments", "inputs", "output", RETURNED
 # the tensor and the group of a collective, under one name for all of them.
 OF_SOME_CALLS = {
     "torch.optim.Optimizer.": frozenset({"lr", "optimizer"}),
-    "torch.utils.data.": frozenset({"loader", "same_order", "rewritten"}),
+    "torch.utils.data.": frozenset({"loader", "same_order", "rewritten", "samples_of_pass"}),
     "torch.distributed.": frozenset({"tensor", "given", "group", "op"}),
 }
 

@@ -15,14 +15,18 @@ from types import FunctionType
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.utils.data import dataloader, default_collate
 
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.activities import Fetch
+from tspec.runtime.live.convert import tensors_in
+from tspec.runtime.live.entities.data import length
 from tspec.runtime.live.followed import FollowedJob
 from tspec.runtime.live.module_tree import has_parameters, trains
 from tspec.runtime.live.process import PROCESS
 from tspec.runtime.live.samples.orders import SampleOrders
+from tspec.runtime.live.samples.passes import PassSamples
 from tspec.runtime.live.samples.rereads import RereadSamples
 from tspec.runtime.live.watched import Arguments, Listener, ReturnListener, Role, WatchedFunction
 
@@ -58,6 +62,7 @@ class LoaderIterators:
         self._job = job
         self._passes = itertools.count(1)
         self._orders = SampleOrders()
+        self._pass_samples = PassSamples() if _is_read(job, "samples_of_pass") else None
         self.rereads = RereadSamples() if _is_read(job, "rewritten") else None
         self._optimizers: frozenset[int] = frozenset()
         """The optimizers whose models have been looked for."""
@@ -79,6 +84,8 @@ class LoaderIterators:
                 self._passed = living
                 self._orders.forget()  # another model may be trained with the same seed
             self._orders.begins(args[0])
+            if self._pass_samples is not None:
+                self._pass_samples.begins(args[0])
 
     def draws(self, iterator: Any, index: Any) -> None:
         """The samples of a batch are drawn, perhaps ahead of the batch."""
@@ -113,6 +120,9 @@ class LoaderIterators:
         loader = self.loader_of(iterator)
         number = job.state.loaders.numbered.number(loader)
         rewritten = self.rereads.rewritten() if self.rereads is not None else None
+        samples = None
+        if self._pass_samples is not None and _of_many_ranks():
+            samples = self._pass_samples.given(iterator, tensors_in(batch), length(loader))
         if iterator not in self._reading:
             self._reading[iterator] = next(self._passes)
         job.do(Fetch(number, self._reading[iterator], grad, mode))
@@ -123,6 +133,7 @@ class LoaderIterators:
                 "loader": loader,
                 "same_order": self._orders.same_order(iterator),
                 "rewritten": rewritten,
+                "samples_of_pass": samples,
                 "result": batch,
                 "output": batch,
                 "callable": role.path,
@@ -139,6 +150,11 @@ class LoaderIterators:
         modes = [root.module() for root in state.models.roots]
         held = [trains(module) for module in modes if module is not None and has_parameters(module)]
         return any(held) if held else None
+
+
+def _of_many_ranks() -> bool:
+    """True where passes of several ranks can be compared."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def _is_read(job: FollowedJob, field: str) -> bool:
