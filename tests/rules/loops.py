@@ -148,6 +148,50 @@ class TwoLossesForOneEncoder(Loop):
         self.of_encoder.step()
 
 
+class GradientsChangeParameters(Loop):
+    """No optimizer: the loop updates the parameters itself."""
+
+    steps = 24
+
+    class ByHand:
+        """What the loop calls of an optimizer."""
+
+        def __init__(self, loop):
+            self.loop = loop
+
+        def zero_grad(self):
+            self.loop.model.zero_grad()
+
+        @torch.no_grad()
+        def step(self):
+            for each in self.loop.model.parameters():
+                if self.loop.faulty:
+                    each = each - 0.01 * each.grad
+                else:
+                    each -= 0.01 * each.grad
+
+    def make_optimizer(self):
+        return self.ByHand(self)
+
+
+class LossesAreAveragedOnce(Loop):
+    """A loss that is a sum is divided by the number of samples."""
+
+    def loss(self, output, labels):
+        reduction = "mean" if self.faulty else "sum"
+        return F.cross_entropy(output, labels, reduction=reduction) / len(labels)
+
+
+class AveragesOfAllLosses(Loop):
+    """A weight of a tenth is no number of samples."""
+
+    rule = "losses_are_averaged_once"
+
+    def loss(self, output, labels):
+        losses = F.cross_entropy(output, labels, reduction="none")
+        return losses.mean() / (len(labels) if self.faulty else 10)
+
+
 class StepsHaveGradients(Loop):
     def backward(self, loss):
         if not self.faulty:
@@ -2100,6 +2144,30 @@ class BoundedLogits(Loop):
 
     def loss(self, output, labels):
         return super().loss(output.sigmoid() if self.faulty else output, labels)
+
+
+class CappedLogits(Loop):
+    """A language model may cap its logits: `30 * tanh(logits / 30)`."""
+
+    rule = "cross_entropy_gets_logits"
+
+    def loss(self, output, labels):
+        return super().loss(output.tanh() if self.faulty else 30 * (output / 30).tanh(), labels)
+
+
+class LogitsAreNotDropped(Loop):
+    """Places that do not count may be multiplied by zero."""
+
+    def build(self):
+        last = nn.Dropout(0.3) if self.faulty else nn.Identity()
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 10), last)
+
+    def loss(self, output, labels):
+        counts = torch.ones(len(output), 1)
+        counts[-4:] = 0
+        labels = labels.clone()
+        labels[-4:] = -100
+        return super().loss(output if self.faulty else output * counts, labels)
 
 
 class LogisticLossesGetLogits(Loop):

@@ -10,6 +10,7 @@ from tspec.runtime.live.losses.bootstrapped import moving_targets
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
 from tspec.runtime.live.losses.derivatives import lacks_graph
+from tspec.runtime.live.losses.dropped import is_dropped
 from tspec.runtime.live.losses.endings import SequenceEndings
 from tspec.runtime.live.losses.entropies import Entropies
 from tspec.runtime.live.losses.graph import (
@@ -40,7 +41,7 @@ from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 from tspec.runtime.live.losses.spread import spread_sums
 from tspec.runtime.live.losses.squares import stretched_squares
-from tspec.runtime.live.losses.sums import factor_of_all
+from tspec.runtime.live.losses.sums import divisor_of_average, factor_of_all
 from tspec.runtime.live.losses.terms import LossTerms, adds_constant
 from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.losses.views import swapping_views
@@ -89,6 +90,8 @@ def loss_functions(
         "weak_masks": of_first(PASSES, weak_masks),
         **LossTerms(before_update).functions,
         "factor_of_all": factor_of_all,
+        "divisor_of_average": divisor_of_average,
+        "is_dropped": of_first_with_graph(LOSSES, is_dropped),
         "adds_constant": of_first(DERIVATIVES, adds_constant),
         "lacks_graph": lacks_graph,
         "averages_all_places": of_first(PASSES, averages_all_places),

@@ -10,6 +10,11 @@ import torch
 from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, only_input, operation_of, saved
 
 _SCALES = frozenset({"Mul", "Div"})
+LEAST_DIVISOR = 8
+"""Smaller numbers are those of terms or parts, over which a loss is averaged on purpose."""
+_MEAN = 1
+"""The number of `mean` among torch's reductions."""
+_ROUND_OFF = 1e-6
 _CHAIN = 256
 """The number of nodes at the end of a graph that are read as sums."""
 _KEEP_SIGN = (
@@ -54,6 +59,26 @@ def factor_of_all(losses: Any) -> float | None:
         factor *= 1 / scale if operation_of(node) == "Div" else scale
         node = only_input(node)
     return factor
+
+
+def divisor_of_average(losses: Any) -> int | None:
+    """The whole number by which a loss that is an average was divided at last, if it is at least `LEAST_DIVISOR`.
+
+    None where no loss function or `mean` computed the average, as of a sum of several terms.
+    """
+    factor = factor_of_all(losses)
+    if factor is None or not 0 < factor <= 1 / LEAST_DIVISOR:
+        return None
+    divisor = round(1 / factor)
+    if abs(divisor * factor - 1) > _ROUND_OFF:
+        return None
+    node = losses[0].grad_fn if isinstance(losses, (list, tuple)) else losses.grad_fn
+    while node is not None and operation_of(node) in _SCALES:
+        node = only_input(node)
+    if node is None:
+        return None
+    is_average = operation_of(node) == "Mean" or getattr(node, "_saved_reduction", None) == _MEAN
+    return divisor if is_average else None
 
 
 def is_multiplied_by_zero(node: Any) -> bool:
