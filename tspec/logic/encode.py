@@ -13,13 +13,19 @@ from typing import Any
 
 import z3
 
-from tspec.builtin.features import FEATURES
-from tspec.builtin.folds import FOLDS
 from tspec.builtin.functions import FUNCTIONS
 from tspec.logic.encoded import Encoded
 from tspec.logic.numbers import Numbers
 from tspec.logic.over_time import longer_and_shorter
 from tspec.logic.sorts import Sorts
+from tspec.logic.tensor_facts import (
+    OF_ELEMENTS,
+    InZ3,
+    TensorRead,
+    bounds_of,
+    feature_of_tensor,
+    related,
+)
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.rules import Expr
 from tspec.resolve.program.types import plain
@@ -48,6 +54,8 @@ class Encoder:
         self.reckoned: dict[Leaf, Encoded] = {}
         """Sums and products whose value z3 does not know."""
         self._encoded: dict[Leaf, Encoded] = {}
+        self._features: dict[tuple[TensorRead, bool], dict[str, Encoded]] = {}
+        """The features of each tensor that are unknowns of this encoder."""
         self._axioms: list[z3.BoolRef] = []
         self._yes = z3.BoolVal(True, self.context)
         self._no = z3.BoolVal(False, self.context)
@@ -62,6 +70,7 @@ class Encoder:
         other = Encoder.__new__(Encoder)
         other.context, other.sorts, other.numbers = self.context, self.sorts, self.numbers
         other.given, other.leaves, other.reckoned, other._encoded = self.given, {}, {}, {}
+        other._features = {}
         other._axioms, other._yes, other._no = self._axioms, self._yes, self._no
         other._numbered, other._beside = self._numbered, (self, shared)
         return other
@@ -93,8 +102,33 @@ class Encoder:
         """A new unknown, or the one that stands for the same read."""
         key = (expr, start and moves(expr))
         if key not in self.leaves:
-            self.leaves[key] = self._known_beside(key, sort) or self._unknown(expr, sort)
+            self.leaves[key] = self._known_beside(key, sort) or self._own(key, sort)
         return self.leaves[key]
+
+    def _own(self, key: Leaf, sort: z3.SortRef | None) -> Encoded:
+        """A new unknown of this encoder, in its range, and related with other features of its tensor."""
+        expr, start = key
+        leaf = self._unknown(expr, sort)
+        self._axioms += self.numbers.range_of(bounds_of(expr), leaf.known, leaf.value)
+        feature = feature_of_tensor(expr)
+        if feature is not None:
+            tensor, name = feature
+            features = self._features.setdefault((tensor, start), {})
+            if name in OF_ELEMENTS:
+                for other in features.values():  # whoever reads the elements reads all of them
+                    self._axioms.append(leaf.known == other.known)
+                    self._axioms.append(leaf.absent == other.absent)
+                features[name] = leaf
+                self._axioms += self._related(name, features)
+        return leaf
+
+    def _related(self, name: str, features: Mapping[str, Encoded]) -> Iterator[z3.BoolRef]:
+        algebra = InZ3(self.sorts)
+        for relation, found in related(name, features):
+            if relation.exact:
+                known = self._all([each.known for each in found])
+                holds = relation.holds(algebra, *(each.value for each in found))
+                yield z3.Implies(known, holds)
 
     def _known_beside(self, key: Leaf, sort: z3.SortRef | None) -> Encoded | None:
         if self._beside is None or not self._beside[1](key):
@@ -160,21 +194,7 @@ class Encoder:
         if expr.name == "finite" and plain(expr.tensor.type) in (types.INT, types.FLOAT):
             inner = self.encode(expr.tensor, start)
             return Encoded(inner.known, inner.absent, self.numbers.finite(inner.value))
-        leaf = self._read_from(expr, start, expr.tensor)
-        if expr.per is None and expr.dim is None:
-            self._axioms += self.numbers.range_of(
-                FEATURES[expr.name].bounds, leaf.known, leaf.value
-            )
-        return leaf
-
-    def _fold(self, expr: rules.Fold, start: bool) -> Encoded:
-        leaf = self._leaf(expr, start)
-        fold = FOLDS[expr.name]
-        if fold.takes == "numbers" and _is_a_size(expr):
-            self._axioms += self.numbers.range_of("size", leaf.known, leaf.value)
-        elif fold.bounds == "size":
-            self._axioms.append(leaf.value >= 0)
-        return leaf
+        return self._read_from(expr, start, expr.tensor)
 
     def _present(self, expr: rules.Present, start: bool) -> Encoded:
         inner = self.encode(expr.value, start)
@@ -336,16 +356,6 @@ def _may_be_no_int(expr: Expr) -> bool:
     )
 
 
-def _is_a_size(expr: Expr) -> bool:
-    """True if the expression is a feature that is never negative, such as a norm, at any time."""
-    if isinstance(expr, rules.Old | rules.Previous | rules.First):
-        return _is_a_size(expr.value)
-    if isinstance(expr, rules.Fold):
-        bounds = FOLDS[expr.name].bounds
-        return bounds == "size" or (bounds is not None and _is_a_size(expr.value))
-    return isinstance(expr, rules.Feature) and FEATURES[expr.name].bounds in ("size", "fraction")
-
-
 def moves(expr: object) -> bool:
     """True if an expression may differ between the window's start and its end."""
     if isinstance(expr, rules.Constant | rules.Variable | rules.WindowCall):
@@ -363,7 +373,7 @@ _MEANING: Mapping[type, Callable[[Encoder, Any, bool], Encoded]] = {
     rules.Field: Encoder._field,
     rules.Feature: Encoder._feature,
     rules.Index: Encoder._index,
-    rules.Fold: Encoder._fold,
+    rules.Fold: Encoder._free,
     rules.Old: Encoder._old,
     rules.Present: Encoder._present,
     rules.Compare: Encoder._compare,

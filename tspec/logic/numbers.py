@@ -14,6 +14,7 @@ from typing import Any
 import z3
 
 from tspec.logic.sorts import Sorts, known_number
+from tspec.logic.tensor_facts import Bounds
 from tspec.resolve.program import rules
 
 
@@ -181,22 +182,20 @@ class Numbers:
                 found.append(z3.Implies(self._at_most(x, zero), self._at_most(large, small)))
         return found
 
-    def range_of(self, bounds: str | None, known: z3.BoolRef, value: Any) -> list[z3.BoolRef]:
-        """Constrain an unknown to the `bounds` of its feature."""
-        if bounds == "count":
-            return [z3.Implies(known, value >= 0)]
-        if bounds is None or value.sort() != self.sorts.float:
+    def range_of(self, bounds: Bounds | None, known: z3.BoolRef, value: Any) -> list[z3.BoolRef]:
+        """Constrain an unknown to the `bounds` of its read."""
+        if bounds is None:
             return []
-        zero, one = self.sorts.number(0.0), self.sorts.number(1.0)
+        if value.sort() == self.sorts.int:
+            return [z3.Implies(known, value >= 0)]
+        if value.sort() != self.sorts.float:
+            return []
+        at_least = self._at_most(self.sorts.number(0.0), value)
         if bounds == "fraction":
-            return [
-                z3.Implies(known, z3.And(self._at_most(zero, value), self._at_most(value, one)))
-            ]
-        return [
-            z3.Implies(
-                known, z3.Or(z3.fpIsNaN(value, self.sorts.context), self._at_most(zero, value))
-            )
-        ]
+            in_range = z3.And(at_least, self._at_most(value, self.sorts.number(1.0)))
+        else:
+            in_range = z3.Or(z3.fpIsNaN(value, self.sorts.context), at_least)
+        return [z3.Implies(known, in_range)]
 
 
 def _with_plain(

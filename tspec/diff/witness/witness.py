@@ -18,6 +18,7 @@ from tspec.diff.witness.job import CannotConstruct, SyntheticJob
 from tspec.diff.witness.placeholders import with_placeholders
 from tspec.diff.witness.trace import MOST_WINDOWS, earlier_windows, trace_of
 from tspec.logic.situations import Side, Situation, SituationRead
+from tspec.logic.tensor_facts import are_possible, feature_of_tensor, is_in_range
 from tspec.logic.values import OpaqueValue, SubjectIdentity
 from tspec.logic.violations import RulePair
 from tspec.resolve.program import rules, types
@@ -63,7 +64,9 @@ class Attempt:
 def attempt(
     pair: RulePair, side: Side, situation: Situation, *, anywhere: bool = False
 ) -> Attempt | None:
-    """Decide both rules on a job with this situation; None if no job can be constructed."""
+    """Decide both rules on a job with this situation; None if no job has it, or none can be constructed."""
+    if not _is_possible(situation):
+        return None
     old, new = pair.rules["old"], pair.rules["new"]
     constructed = _constructed(pair, side, situation)
     if constructed is None:
@@ -79,6 +82,21 @@ def attempt(
     values = _values(pair, situation, found.frames, side, names)
     witness = Witness(values, found.said["old"], found.said["new"], confirmed, names)
     return Attempt(witness, found.frames[side], found.last)
+
+
+def _is_possible(situation: Situation) -> bool:
+    """True if tensors can have the features that are read, as far as `tensor_facts` tells."""
+    tensors: dict[object, dict[str, float | bool]] = {}
+    for read, value in situation.reads.items():
+        if not isinstance(value, bool | int | float):
+            continue
+        if not is_in_range(read.expr, value):
+            return False
+        feature = feature_of_tensor(read.expr)
+        if feature is not None:
+            tensor, name = feature
+            tensors.setdefault((tensor, read.start, read.member, read.side), {})[name] = value
+    return all(are_possible(features) for features in tensors.values())
 
 
 def _independent(taken: Sequence[SituationRead], situation: Situation) -> bool:
