@@ -65,7 +65,7 @@ def explain(
     if meant and output_format is OutputFormat.JSON:
         say_json([asdict(each) for each in meant])
     elif meant:
-        say(names_as_text(meant), form="titled")
+        say(names_as_text(meant, words), form="titled")
     else:
         _explain_rule(name, words, project, specs, trace, output_format)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Reader, Unit
 from tspec.resolve.modules.versions import version_of
+from tspec.resolve.program.documentation import first_sentence
 from tspec.resolve.settings import offered
 from tspec.resources import shipped
 
@@ -39,6 +40,5 @@ def packs(paths: Sequence[Path] = ()) -> tuple[Pack, ...]:
 
 def _pack(unit: Unit, rules: int) -> Pack:
     module = unit.file.module
-    text = " ".join((module.doc or "").split()) if module else ""
-    sentence = text.partition(". ")[0].rstrip(".")
-    return Pack(unit.name, version_of(unit) or "", rules, sentence, Path(unit.source.path))
+    about = first_sentence(module.doc or "").rstrip(".") if module else ""
+    return Pack(unit.name, version_of(unit) or "", rules, about, Path(unit.source.path))
