@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any
 
 from tspec.diagnostics import Related, did_you_mean
@@ -213,16 +214,18 @@ def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
         env.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
     known = [*env.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
     known += [*scope.events]
-    for count in range(len(path.words), 0, -1):
-        if path.text(count) in scope.elsewhere or did_you_mean(path.text(count), known):
-            span = path.span(count)
-            hint = scope.hint(path.text(count), known)
-            env.refuse("TS0120", f"there is no `{path.text(count)}`", span, hint)
+    heads = range(len(path.words), 0, -1)
+    declared = (count for count in heads if scope.declared_by(path.text(count)))
+    near = (count for count in heads if did_you_mean(path.text(count), known))
+    count = next(chain(declared, near), 0)
+    if count:
+        span = path.span(count)
+        hint = scope.hint(path.text(count), known)
+        env.refuse("TS0120", f"there is no `{path.text(count)}`", span, hint)
     if len(path.words) == 1 and first in words_of(types.DTYPE):
         hint = "a bare word is a value only where it is compared with one of its type"
         env.refuse("TS0135", f"`{first}` is no value here", path.spans[0], hint)
-    hint = None if scope.unit.file.uses else "the file has no `use` line: add `use std.torch`"
-    env.refuse("TS0120", f"there is no `{first}`", path.spans[0], hint)
+    env.refuse("TS0120", f"there is no `{first}`", path.spans[0])
 
 
 def _listed(words: list[str]) -> str:
