@@ -13,6 +13,7 @@ from tspec.resolve import torch_names
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.fields import field_of
 from tspec.resolve.findings import Findings
+from tspec.resolve.names.callables import check_whole
 from tspec.resolve.names.scope import LetBinding
 from tspec.resolve.names.type_names import words_of
 from tspec.resolve.program import rules, types
@@ -151,6 +152,7 @@ def class_constant(path: Path, env: Environment) -> rules.Constant:
     if path.words[0] != "torch" and did_you_mean(path.words[0], ["torch"]):
         message = f"there is no package `{path.words[0]}`"
         env.refuse("TS0112", message, path.spans[0], "did you mean `torch`?")
+    check_whole(text, (env.scope.source, path.span()), env.findings)
     return rules.Constant(types.CLASS, path.span(), text)
 
 
