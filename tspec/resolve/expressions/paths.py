@@ -214,6 +214,8 @@ def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
         hint = did_you_mean(first, [*words, *env.variables]) or f"its values are {_listed(words)}"
         what = str(of) if of in (types.DTYPE, types.DEVICE) else f"one of {of}"
         env.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
+    if env.clause == "for" and len(path.words) == 1:
+        _refuse_unknown_collection(path, env)
     known = [*env.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
     known += [*scope.events]
     heads = range(len(path.words), 0, -1)
@@ -228,6 +230,21 @@ def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
         hint = "a bare word is a value only where it is compared with one of its type"
         env.refuse("TS0135", f"`{first}` is no value here", path.spans[0], hint)
     env.refuse("TS0120", f"there is no `{first}`", path.spans[0])
+
+
+def _refuse_unknown_collection(path: Path, env: Environment) -> None:
+    """Refuse a word after `in` of which the collection that is meant is known, or list them."""
+    word, scope = path.words[0], env.scope
+    meant = _COLLECTIONS.get(word)
+    hint = f"did you mean `{meant}`?" if meant in scope.collections else None
+    hint = hint or scope.hint(word, [*env.variables, *scope.lets, *scope.collections])
+    if hint is None and scope.collections:
+        hint = f"the collections are {', '.join(f'`{each}`' for each in scope.collections)}"
+    env.refuse("TS0120", f"there is no `{word}`", path.spans[0], hint)
+
+
+_COLLECTIONS = {"layers": "modules", "weights": "parameters"}
+"""Usual word for things of a model -> the collection of them."""
 
 
 def _listed(words: list[str]) -> str:
