@@ -214,7 +214,7 @@ def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
         hint = did_you_mean(first, [*words, *env.variables]) or f"its values are {_listed(words)}"
         what = str(of) if of in (types.DTYPE, types.DEVICE) else f"one of {of}"
         env.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
-    if env.clause == "for" and len(path.words) == 1:
+    if env.clause == "for" and want is None and len(path.words) == 1:
         _refuse_unknown_collection(path, env)
     known = [*env.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
     known += [*scope.events]
