@@ -117,6 +117,25 @@ def test_explain_answers_for_a_name(name: str, kinds: list[str]) -> None:
     assert said.output.count("Example") == len(kinds)
 
 
+def test_explain_lists_the_fields_of_an_entity_and_of_an_event() -> None:
+    """Each with its type, beside its first sentence or, where it is wide, above it."""
+    said = CliRunner().invoke(app, ["explain", "batch"]).output
+    assert said.partition("\nFields\n")[2].partition("\n\nExample\n")[0] == (
+        "  loader: loader         The loader that it came from.\n"
+        "  tensors: list<tensor>  The tensors in it, in their order."
+    )
+    update = CliRunner().invoke(app, ["explain", "optimizer.step"]).output
+    assert "\n  lr: float                  The learning rate of its first group" in update
+    assert f"\n  unrelated_averages: list<parameter>\n{' ' * 29}Parameters that no" in update
+    parameter = CliRunner().invoke(app, ["explain", "parameter"]).output
+    assert "(`use std.megatron`)" in parameter
+    assert max(map(len, (said + update + parameter).splitlines())) <= 80
+
+
+def test_explain_lists_no_fields_of_a_value() -> None:
+    assert "Fields" not in CliRunner().invoke(app, ["explain", "phase"]).output
+
+
 def test_a_field_is_found_by_its_own_name() -> None:
     owners = {each.owner for each in named("lr", ENTRIES)}
     assert owners == {"param_group", "optimizer.step"}

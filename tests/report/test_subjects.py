@@ -23,6 +23,17 @@ def test_the_models_order_is_that_of_places() -> None:
     assert (finding.subject, finding.subjects) == ("stem.weight", NAMES)
 
 
+def test_of_numbered_subjects_the_first_is_named() -> None:
+    rule = scenes.rule("small", scenes.changes(), over="batch")
+    found = [one for name in ("#0", "#3") for one in scenes.decided(rule, [1], subject=name)]
+    program = scenes.program(rule)
+    [finding] = report(program, scenes.verdicts(found)).findings
+    assert (finding.subject, finding.violated) == ("p #0", 2)
+    assert finding.subjects == ("p #0",)
+    [result] = from_report(report(program, scenes.verdicts(found)), program).results
+    assert (result.properties["subjects"], result.in_run) == (["p #0"], "step 1, rank 0: p #0")
+
+
 def test_places_in_a_recording_are_those_of_first_samples() -> None:
     samples = [
         Sample(seq, Context(), "parameter", name, {"trained": True})

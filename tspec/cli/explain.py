@@ -1,4 +1,4 @@
-"""`tspec explain`: the meaning of a diagnostic or a name, or the text and cost of a rule."""
+"""`tspec explain`: the meaning of a diagnostic or a name, the text and cost of a rule, the rules of a pack."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tspec.cli.options import spread
+from tspec.cli.packs import as_text as pack_as_text
 from tspec.cli.project import Project
 from tspec.cli.rule_named import RuleSpecsOption, rule_named
 from tspec.cli.say import BadParameter, say, say_json
@@ -26,8 +27,8 @@ def explain(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="CODE|RULE|NAME", show_default=False,
-            help="TS0112, loss_is_finite, optimizer.step, parameter.grad, spread, during.",
+            metavar="CODE|RULE|PACK|NAME", show_default=False,
+            help="TS0112, loss_is_finite, std.hygiene, optimizer.step, parameter.grad, during.",
         ),
     ] = None,
     *,
@@ -47,16 +48,18 @@ def explain(
         bool, typer.Option("--vocabulary", help="Print all that a rule can name, as Markdown.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Explain a code of a diagnostic, a rule, or a name in rules.
+    """Explain a code of a diagnostic, a rule, a pack, or a name in rules.
 
-    For a rule: its documentation, its cost, its hooks and their code. Names are those of events, entities, fields,
+    For a rule: its documentation, its cost, its hooks and their code. For a pack or module: its rules. Names are those of events, entities, fields,
     context values, groups, features, folds, functions and keywords.
     """
     if all_names:
         say(as_markdown(vocabulary()).rstrip("\n"))
         return
     if not name:
-        raise BadParameter("name a code, a rule, or what rules use", param_hint="CODE|RULE|NAME")
+        raise BadParameter(
+            "name a code, a rule, a pack, or what rules use", param_hint="CODE|RULE|PACK|NAME"
+        )
     if _CODE.fullmatch(name):
         say(page_of(name), form="titled")
         return
@@ -65,9 +68,25 @@ def explain(
     if meant and output_format is OutputFormat.JSON:
         say_json([asdict(each) for each in meant])
     elif meant:
-        say(names_as_text(meant), form="titled")
-    else:
+        say(names_as_text(meant, words), form="titled")
+    elif specs or not _explain_pack(name, output_format):
         _explain_rule(name, words, project, specs, trace, output_format)
+
+
+def _explain_pack(name: str, output_format: OutputFormat) -> bool:
+    """Print a module or pack with its rules. False if the name means none."""
+    from tspec.resolve.packs import pack_named
+
+    found = pack_named(name)
+    if found is None:
+        return False
+    pack, rules = found
+    if output_format is OutputFormat.JSON:
+        of_rules = [asdict(rule) for rule in rules]
+        say_json({**asdict(pack), "path": str(pack.path), "rules": of_rules})
+    else:
+        say(pack_as_text(pack, rules), form="titled")
+    return True
 
 
 def _explain_rule(
@@ -82,7 +101,7 @@ def _explain_rule(
     from tspec.why.show_explained import as_plain, as_text
 
     rule, program = rule_named(
-        name, specs, project.project, "CODE|RULE|NAME", [each.qualified for each in words]
+        name, specs, project.project, "CODE|RULE|PACK|NAME", [each.qualified for each in words]
     )
     found, version = of_rule(rule, program, trace), program.versions.get(rule.module, "")
     if output_format is OutputFormat.JSON:

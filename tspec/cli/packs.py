@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tspec.cli.say import say, say_json
 from tspec.printable import visible
 
+if TYPE_CHECKING:
+    from tspec.resolve.packs import Pack, PackRule
+
+WIDTH = 80
 NARROWEST = 30
 """Columns that a purpose has on any terminal."""
 
@@ -59,3 +65,32 @@ def packs(
         say(f"{head}{about[0]}".rstrip())
         for line in about[1:]:
             say(f"{' ' * len(head)}{line}")
+
+
+def as_text(pack: Pack, rules: Sequence[PackRule]) -> str:
+    """A pack for `tspec explain`: its purpose, and its rules by module with a sentence each."""
+    return "\n".join(_lines(pack, rules))
+
+
+def _lines(pack: Pack, rules: Sequence[PackRule]) -> Iterator[str]:
+    number = f"{pack.rules} rule{'s' if pack.rules != 1 else ''}"
+    yield f"{pack.name} {pack.version}".rstrip()
+    yield f"  module, {number}"
+    yield ""
+    yield from _wrapped(f"{pack.about}.", "")
+    for module, of_module in groupby(rules, lambda rule: rule.module):
+        yield ""
+        yield f"Rules of {module}"
+        for rule in of_module:
+            yield f"  {rule.name}"
+            yield from _wrapped(rule.about, "    ")
+    if rules:
+        yield ""
+        yield "`tspec explain RULE` says all of one."
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        visible(text), WIDTH, initial_indent=indent, subsequent_indent=indent,
+        break_on_hyphens=False,
+    )  # fmt: skip

@@ -27,7 +27,7 @@ def obstacle_to_a_new_one(folder: Path) -> str | None:
     """
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if not several and folder.is_dir() and any(folder.glob("*.arrow")):
-        return "it holds a recording already"
+        return "it holds a recording already, which is not overwritten (delete the folder to use it again)"
     return obstacle(folder)
 
 

@@ -59,21 +59,20 @@ def _finding(
     at: Coordinates,
     consequences: tuple[Finding, ...] = (),
 ) -> Finding:
-    rule = symptom.rule
+    rule, first = symptom.rule, wording.subject(symptom)
+    named = (", ".join(names) for names in symptom.subjects if names and "#" not in names)
     return Finding(
         rule=rule.qualified,
         file=rule.source.path,
         line=rule.source.position(rule.span.start).line,
         step=symptom.first.step,
         rank=symptom.first.instance.ranks[0] if symptom.first.instance.ranks else 0,
-        subject=wording.subject(symptom),
+        subject=first,
         message=wording.message(symptom, verdicts.shards),
         values=dict(symptom.first.values),
         ranks=symptom.ranks,
         coordinates={rank: at[rank] for rank in symptom.ranks if rank in at},
-        subjects=tuple(
-            ", ".join(names) for names in symptom.subjects if names and "#" not in names
-        ),
+        subjects=tuple(named) or ((first,) if first else ()),
         last_step=symptom.last_step,
         violated=symptom.violated,
         decided=symptom.decided,

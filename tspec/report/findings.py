@@ -23,7 +23,7 @@ class Finding:
     """One violated rule, with all subjects that began to violate it together.
 
     `rank` is the first of `ranks`, `subject` the first of `subjects` (empty for a rule without
-    subjects). `values` are those that the rule read at the first violated instance: expression ->
+    subjects). Of subjects that are numbered, such as batches, `subjects` has the first alone. `values` are those that the rule read at the first violated instance: expression ->
     value.
     """
 

@@ -1,4 +1,4 @@
-"""Packs: modules with rules, or files that bring such modules, with their versions."""
+"""Packs: modules with rules, or files that bring such modules, with their versions and rules."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Reader, Unit
 from tspec.resolve.modules.versions import version_of
+from tspec.resolve.program.documentation import explanation, first_sentence
 from tspec.resolve.settings import offered
 from tspec.resources import shipped
+from tspec.syntax import nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,15 @@ class Pack:
     rules: int
     about: str
     path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class PackRule:
+    """A rule that a pack brings. `about` is the first sentence of its documentation."""
+
+    name: str
+    module: str
+    about: str
 
 
 def packs(paths: Sequence[Path] = ()) -> tuple[Pack, ...]:
@@ -37,8 +48,29 @@ def packs(paths: Sequence[Path] = ()) -> tuple[Pack, ...]:
     return tuple(sorted((pack for pack in found if pack.rules), key=lambda pack: pack.name))
 
 
+def pack_named(name: str) -> tuple[Pack, tuple[PackRule, ...]] | None:
+    """The shipped or own module that a name means, with its rules: `std.hygiene`, `specs/essentials`,
+    or `essentials`. None without one; files with errors are none.
+    """
+    reader = Reader(None, Findings())
+    known = set(reader.names())
+    full = (name.replace("/", "."), f"specs.{name}", f"std.{name}")
+    module = next((each for each in full if each in known), None)
+    units = reader.read([Path(module)]) if module else ()
+    unit = next((each for each in units if each.name == module), None)
+    if unit is None:
+        return None
+    rules = tuple(
+        PackRule(node.name.text, each.name, first_sentence(explanation(node.doc or "")))
+        for each in units
+        if each.asked
+        for node in each.file.declarations
+        if isinstance(node, nodes.Invariant)
+    )
+    return _pack(unit, len(rules)), rules
+
+
 def _pack(unit: Unit, rules: int) -> Pack:
     module = unit.file.module
-    text = " ".join((module.doc or "").split()) if module else ""
-    sentence = text.partition(". ")[0].rstrip(".")
-    return Pack(unit.name, version_of(unit) or "", rules, sentence, Path(unit.source.path))
+    about = first_sentence(module.doc or "").rstrip(".") if module else ""
+    return Pack(unit.name, version_of(unit) or "", rules, about, Path(unit.source.path))

@@ -41,15 +41,38 @@ SIGNS = {
 """By a sign that the language does not have."""
 
 
+CONDITION_WORDS = ("if", "unless", "when", "where")
+"""Words that join a condition to a claim in other languages."""
+
+
 def hint(before: Sequence[Token], token: Token, choices: Sequence[str]) -> str | None:
     """The text to write instead of a token. `choices`: the fixed words and signs that would fit."""
     previous = before[-1] if before else None
-    return next((says for fits, says in _HINTS if fits(previous, token, choices)), None)
+    says = next((says for fits, says in _HINTS if fits(previous, token, choices)), None)
+    return says(token) if callable(says) else says
 
 
+def _repeated(quantity: Token) -> str:
+    """`after 5 steps` in one of the forms that the language has."""
+    number, unit = quantity.split()
+    if not (number.isdigit() and unit.startswith("step")):
+        number = "5"
+    return (
+        f"write `after {number} consecutive steps` or `after {number} of {4 * int(number)} steps`"
+    )
+
+
+def _thinned(quantity: Token) -> str:
+    """`each 10 steps` in the form that the language has."""
+    unit = next((unit for unit in _SPANS if quantity.split()[1].startswith(unit)), "step")
+    return f"write `each {unit} every {quantity}`"
+
+
+_SPANS = ("microbatch", "epoch")
 _Fits = Callable[[Token | None, Token, Sequence[str]], bool]
+_Says = str | Callable[[Token], str]
 
-_HINTS: tuple[tuple[_Fits, str], ...] = (
+_HINTS: tuple[tuple[_Fits, _Says], ...] = (
     (lambda p, t, c: t == ":" and "{" in c, "a block stands between `{` and `}`"),
     (lambda p, t, c: t == ":" and "expect" in c, "no colon and no comma ends a clause"),
     (lambda p, t, c: t == "," and "expect" in c, "no colon and no comma ends a clause"),
@@ -57,11 +80,11 @@ _HINTS: tuple[tuple[_Fits, str], ...] = (
     (lambda p, t, c: t == "then" and "," in c, "a comma stands before `then`"),
     (
         lambda p, t, c: t.type == "QUANTITY" and p == "after",
-        "write `after 5 consecutive steps` or `after 5 of 20 steps`",
+        _repeated,
     ),
     (
         lambda p, t, c: t.type == "QUANTITY" and p == "each",
-        "write `each step every 10 steps`",
+        _thinned,
     ),
     (
         lambda p, t, c: t in ("every", "once") and "each" in c,
@@ -74,6 +97,10 @@ _HINTS: tuple[tuple[_Fits, str], ...] = (
     (
         lambda p, t, c: t.type == "STRING" and "{" not in c and p == "invariant",
         "names are made of letters, digits and `_`",
+    ),
+    (
+        lambda p, t, c: t in CONDITION_WORDS and "else" in c,
+        "put the condition in `when`, above `expect`",
     ),
     (lambda p, t, c: p == "==" and t == "=", "write `==`"),
     (lambda p, t, c: p == "*" and t == "*", "there is no power; multiply"),

@@ -5,6 +5,7 @@ Each rule below looks at the place and returns a message or None. The first mess
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from tspec.source import Source, Span
 from tspec.syntax import habits
 from tspec.syntax.clauses import KEYWORDS
 from tspec.syntax.expected import describe, texts
-from tspec.syntax.habits import DECLARATIONS, SIGNS
+from tspec.syntax.habits import CONDITION_WORDS, DECLARATIONS, SIGNS
 from tspec.syntax.tokens import CLOSING, OPENING, span_of
 from tspec.syntax.units import PLURALS, SINGULARS
 
@@ -143,7 +144,7 @@ def _unit(place: Misfit) -> Diagnostic | None:
             return place.error("TS0013", f"`{place.text}` has no unit", hint)
     elif previous.type in ("INT", "FLOAT") and token.type == "NAME":
         unit = token if token.line == previous.line else None
-    if unit is None:
+    if unit is None or unit in CONDITION_WORDS:
         return None
     hint = did_you_mean(unit, SINGULARS) or f"the units are {', '.join(PLURALS.values())}"
     message = f"`{unit}` is no unit"
@@ -296,11 +297,31 @@ def _other(place: Misfit) -> Diagnostic:
     hint = None
     if place.token is not None and not place.ended:
         choices = texts(place.expected)
-        hint = habits.hint(place.before, place.token, choices)
+        hint = _in_a_fold(place) or habits.hint(place.before, place.token, choices)
         if hint is None and place.token.type == "NAME":
             hint = did_you_mean(place.text, choices)
     return place.error("TS0001", f"expected {describe(place.expected)}, {found}", hint)
 
+
+def _in_a_fold(place: Misfit) -> str | None:
+    """How to write `mean(x over 20 steps)`, and `max(x for p in parameters)`."""
+    stack = place.brackets()
+    if not stack or stack[-1] != "(" or place.previous is None:
+        return None
+    if place.text == "for":
+        loop = _LOOP.match(place.source.text, place.span.start)
+        clause = loop[0] if loop else "for p in parameters"
+        return f"write the clause `{clause}`, and in `expect` the condition on one of them"
+    opening = next(n for n, each in enumerate(place.before) if each is stack[-1])
+    if place.text != "over" or opening == 0:
+        return None
+    folded = span_of(place.before[opening - 1]).to(span_of(place.previous))
+    after = place.following
+    time = after if after is not None and after.type == "QUANTITY" else "20 steps"
+    return f"write `{place.source.slice(folded)}, over: {time})`"
+
+
+_LOOP = re.compile(r"for\s+\w+\s+in\s+[\w.]+")
 
 RULES: tuple[Callable[[Misfit], Diagnostic | None], ...] = (
     _unknown_character,

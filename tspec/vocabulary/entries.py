@@ -79,6 +79,15 @@ def named(name: str, entries: Iterable[VocabularyEntry]) -> tuple[VocabularyEntr
     return tuple(each for each in every if each.name == name)
 
 
+def fields_of(
+    entry: VocabularyEntry, entries: Iterable[VocabularyEntry]
+) -> tuple[VocabularyEntry, ...]:
+    """The fields of an entity or event, those that extensions add included; of others none."""
+    if entry.kind not in ("entity", "event"):
+        return ()
+    return tuple(each for each in entries if each.kind == "field" and each.owner == entry.name)
+
+
 def _is_owner(entry: VocabularyEntry, name: str) -> bool:
     """True if the name is that of an entity or event, and so of no variable. A field may share a variable's name."""
     if entry.kind == "field":

@@ -6,13 +6,16 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from tspec.builtin.actions import DEFAULT
+from tspec.resolve.program.documentation import first_sentence
 from tspec.resources import shipped
 from tspec.source import Source
 from tspec.vocabulary.declared import entries_of
-from tspec.vocabulary.entries import EntryKind, VocabularyEntry, clauses
+from tspec.vocabulary.entries import EntryKind, VocabularyEntry, clauses, fields_of
 from tspec.vocabulary.language import entries_of_language
 
 WIDTH = 80
+WIDEST_FIELD = 32
+"""Columns of a field and its type that have a meaning beside them."""
 
 TITLES: dict[EntryKind, str] = {
     "context value": "Context: known at every moment, on every rank",
@@ -51,8 +54,7 @@ def as_markdown(entries: Iterable[VocabularyEntry]) -> str:
         lines += _table(rows)
         lines.append("")
         for row in rows if kind in ("entity", "event") else ():
-            fields = [f for f in every if f.kind == "field" and f.owner == row.name]
-            if fields:
+            if fields := fields_of(row, every):
                 lines += [f"### Fields of `{row.name}`", "", *_table(fields), ""]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -68,12 +70,13 @@ def _table(entries: Iterable[VocabularyEntry]) -> Iterator[str]:
         yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def as_text(entries: Iterable[VocabularyEntry]) -> str:
-    """The meaning of names, for a terminal."""
-    return "\n\n".join("\n".join(_of_one(each)) for each in entries)
+def as_text(entries: Iterable[VocabularyEntry], every: Iterable[VocabularyEntry]) -> str:
+    """The meaning of names, for a terminal. `every` has the fields of entities and events."""
+    known = tuple(every)
+    return "\n\n".join("\n".join(_of_one(each, known)) for each in entries)
 
 
-def _of_one(entry: VocabularyEntry) -> Iterator[str]:
+def _of_one(entry: VocabularyEntry, every: tuple[VocabularyEntry, ...]) -> Iterator[str]:
     kind = f": {entry.type}" if entry.type else ""
     yield f"{entry.qualified}{kind}"
     of = f" of {entry.owner}" if entry.owner else ""
@@ -87,6 +90,10 @@ def _of_one(entry: VocabularyEntry) -> Iterator[str]:
         yield ""
         yield "Calls of"
         yield from (f"  {each}" for each in entry.callables)
+    if fields := fields_of(entry, every):
+        yield ""
+        yield "Fields"
+        yield from _columns(fields)
     yield ""
     yield "Example"
     yield from (
@@ -94,11 +101,31 @@ def _of_one(entry: VocabularyEntry) -> Iterator[str]:
     )
 
 
+def _columns(fields: tuple[VocabularyEntry, ...]) -> Iterator[str]:
+    """Each field and its type, and beside them the first sentence of its meaning; below them where
+    they are wide.
+    """
+    heads = [f"  {each.name}: {each.type}" for each in fields]
+    width = max((len(head) for head in heads if len(head) <= WIDEST_FIELD), default=WIDEST_FIELD)
+    indent = " " * (width + 2)
+    for head, each in zip(heads, fields, strict=True):
+        beside = len(head) <= width
+        if not beside:
+            yield from textwrap.wrap(head, WIDTH, subsequent_indent="    ")
+        yield from textwrap.wrap(
+            _with_module(first_sentence(each.meaning), each), WIDTH, break_on_hyphens=False,
+            initial_indent=head.ljust(width + 2) if beside else indent, subsequent_indent=indent,
+        )  # fmt: skip
+
+
 def _meaning(entry: VocabularyEntry) -> str:
     """The documentation; for an event without any, its callables. The module is added if it needs a
     `use`.
     """
     calls = ", ".join(f"`{each}`" for each in entry.callables)
-    said = entry.meaning or (f"Calls of {calls}." if calls else "")
+    return _with_module(entry.meaning or (f"Calls of {calls}." if calls else ""), entry)
+
+
+def _with_module(said: str, entry: VocabularyEntry) -> str:
     module = entry.module if entry.module not in ("", "std.torch") else ""
     return f"{said} (`use {module}`)".strip() if module else said

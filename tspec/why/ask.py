@@ -10,7 +10,7 @@ from pathlib import Path
 from tspec.check.interpret import decide_rule, job_of
 from tspec.check.verdicts import Decision
 from tspec.reasons import VERDICTS, Verdict
-from tspec.resolve.program.rules import Rule
+from tspec.resolve.program.rules import Holds, Rule
 from tspec.trace.model import Ending, Trace
 from tspec.why.look import InspectedInstance, look
 from tspec.why.recording import events_of, kinds_of, part_for
@@ -53,7 +53,7 @@ class WhyAnswer:
     """The answer of `tspec why`.
 
     `asked` is the number of selected instances, `total` that of all instances of the rule. `fired`
-    are in order, `nearest` with the nearest first. `stopped` are the conditions that stopped the
+    are in order, `nearest` with the nearest first, without instances that have no distance. `stopped` are the conditions that stopped the
     others, most frequent first. `missing`: data that the recording lacks, if there is no instance.
     """
 
@@ -82,7 +82,11 @@ def why(rule: Rule, folder: Path, where: InstanceFilter, shown: int = 3) -> WhyA
         look(rule, grouped, each, values=place < MOST)
         for place, (grouped, each) in enumerate(p for p in asked if p[1].verdict == "violated")
     )
-    nearest = tuple(look(rule, grouped, each.decided) for each, grouped in others[:shown])
+    # A claim on calls is met or not: no instance that it decided is nearer than another.
+    ranked = [
+        pair for pair in others if isinstance(rule.expect, Holds) or pair[0].clause != "expect"
+    ]
+    nearest = tuple(look(rule, grouped, each.decided) for each, grouped in ranked[:shown])
     stopped = tuple(_stopped([each for each, _ in others]))
     missing = tuple(_missing(rule, trace)) if not found else ()
     damaged = tuple(

@@ -2,8 +2,8 @@
 distance of its numbers.
 
 A distance is relative: 0.1 means that a number has to change by a tenth of the larger of the two
-that are compared. The distance of a value without size (a name, a truth value) is 1, of an unknown
-one 2.
+that are compared. The distance of a value without size (a name, a truth value, a digest) is 1, of an
+unknown one 2.
 """
 
 from __future__ import annotations
@@ -64,8 +64,20 @@ def distance(expr: Expr, frame: EvaluationContext, wanted: bool) -> float:
             each = [distance(left, frame, not wanted), distance(right, frame, wanted)]
             return min(each) if wanted else max(each)
         case rules.Compare(left=left, right=right) if not isinstance(found, Missing):
+            if _is_digest(left) or _is_digest(right):
+                return OTHER
             return _between(evaluate(left, frame), evaluate(right, frame))
     return UNKNOWN if isinstance(found, Missing) else OTHER
+
+
+def _is_digest(expr: Expr) -> bool:
+    """True for a digest, now or at another instant. It names contents: digests are equal or not."""
+    match expr:
+        case rules.Feature(name="digest"):
+            return True
+        case rules.Previous(value=value) | rules.Old(value=value) | rules.First(value=value):
+            return _is_digest(value)
+    return False
 
 
 def _between(left: object, right: object) -> float:

@@ -79,8 +79,8 @@ def _event(path: Path | None, node: nodes.Expr, env: Environment) -> str:
             env.findings.extend(unheard.all())
             raise Refused
         return text
-    nearest = scope.hint(text, list(scope.events))
     if len(path.words) == 1 or text in scope.elsewhere or _is_nearly(text, scope.events):
+        nearest = scope.hint(text, list(scope.events))
         if text in env.variables or text in scope.ambient or text in scope.collections:
             nearest = f"`{text}` is a value; an event is called, such as `optimizer.step`"
         env.refuse("TS0122", f"there is no event `{text}`", path.span(), nearest)

@@ -11,7 +11,6 @@ from tspec.resolve.names.type_names import MEMORY_FORMAT
 from tspec.resolve.program import rules, types
 from tspec.resolve.program.types import CallOf, Entity, ListOf, MapOf, SetOf, Type, item_of, plain
 from tspec.source import Span
-from tspec.values import listed
 
 FEATURES: dict[str, Type] = {
     "shape": types.SHAPE,
@@ -22,9 +21,6 @@ FEATURES: dict[str, Type] = {
     "name": types.Optional(types.STRING),
 }
 """Features that are read with a dot, as in torch; the others are functions."""
-
-MOST_FIELDS = 8
-"""Fields that a hint lists."""
 
 DEVICE_FIELDS: dict[str, Type] = {"type": types.STRING, "index": types.Optional(types.INT)}
 
@@ -79,10 +75,10 @@ def _one(of: Type, name: str, span: Span, env: Environment) -> Type:
 
 
 def fields_in_words(known: Collection[str]) -> str:
-    """``it has `a`, `b` and 3 more``; a type without fields says so."""
+    """``it has `a`, `b`, `c```; a type without fields says so."""
     if not known:
         return "it has no fields"
-    return "it has " + listed([f"`{each}`" for each in known], MOST_FIELDS)
+    return "it has " + ", ".join(f"`{each}`" for each in known)
 
 
 def _check_instant(base: rules.Expr, name: str, span: Span, env: Environment) -> None:

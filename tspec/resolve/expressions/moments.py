@@ -14,6 +14,8 @@ MOMENTS = ("old", "previous", "first", "present", "changed", "change")
 
 def moment(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     """One of MOMENTS. Raises Refused."""
+    if name == "previous":
+        _need_one_back(node, env)
     argument = take(node, env, 1).values[0]
     if name in ("old", "changed", "change"):
         _need_window(node, name, env)
@@ -37,6 +39,20 @@ def moment(node: nodes.Call, name: str, env: Environment) -> rules.Expr:
     return rules.Difference(
         types.DIFFERENCE, node.span, value, rules.Old(value.type, node.span, value)
     )
+
+
+def _need_one_back(node: nodes.Call, env: Environment) -> None:
+    """Refuse `previous(x, 3)`."""
+    if [each.name for each in node.arguments] != [None, None]:
+        return
+    number = node.arguments[1].value
+    steps = f"{number.value} steps" if isinstance(number, nodes.Integer) else "20 steps"
+    x = env.scope.source.slice(node.arguments[0].span)
+    hint = (
+        "it is the value at the one instance before; a fold reads more: "
+        f"`max(previous({x}), over: {steps})`"
+    )
+    env.refuse("TS0127", "`previous` takes 1 value, not 2", node, hint)
 
 
 def changed(value: rules.Expr, node: nodes.Expr) -> rules.Expr:

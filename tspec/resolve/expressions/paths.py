@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any
 
 from tspec.diagnostics import Related, did_you_mean
@@ -12,6 +13,7 @@ from tspec.resolve import torch_names
 from tspec.resolve.expressions.environment import Environment, Refused
 from tspec.resolve.expressions.fields import field_of
 from tspec.resolve.findings import Findings
+from tspec.resolve.names.callables import check_whole
 from tspec.resolve.names.scope import LetBinding
 from tspec.resolve.names.type_names import words_of
 from tspec.resolve.program import rules, types
@@ -150,6 +152,7 @@ def class_constant(path: Path, env: Environment) -> rules.Constant:
     if path.words[0] != "torch" and did_you_mean(path.words[0], ["torch"]):
         message = f"there is no package `{path.words[0]}`"
         env.refuse("TS0112", message, path.spans[0], "did you mean `torch`?")
+    check_whole(text, (env.scope.source, path.span()), env.findings)
     return rules.Constant(types.CLASS, path.span(), text)
 
 
@@ -211,18 +214,37 @@ def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
         hint = did_you_mean(first, [*words, *env.variables]) or f"its values are {_listed(words)}"
         what = str(of) if of in (types.DTYPE, types.DEVICE) else f"one of {of}"
         env.refuse("TS0135", f"`{first}` is no {what}", path.spans[0], hint)
+    if env.clause == "for" and want is None and len(path.words) == 1:
+        _refuse_unknown_collection(path, env)
     known = [*env.variables, *scope.lets, *scope.ambient, *scope.collections, *scope.aliases]
     known += [*scope.events]
-    for count in range(len(path.words), 0, -1):
-        if path.text(count) in scope.elsewhere or did_you_mean(path.text(count), known):
-            span = path.span(count)
-            hint = scope.hint(path.text(count), known)
-            env.refuse("TS0120", f"there is no `{path.text(count)}`", span, hint)
+    heads = range(len(path.words), 0, -1)
+    declared = (count for count in heads if scope.declared_by(path.text(count)))
+    near = (count for count in heads if did_you_mean(path.text(count), known))
+    count = next(chain(declared, near), 0)
+    if count:
+        span = path.span(count)
+        hint = scope.hint(path.text(count), known)
+        env.refuse("TS0120", f"there is no `{path.text(count)}`", span, hint)
     if len(path.words) == 1 and first in words_of(types.DTYPE):
         hint = "a bare word is a value only where it is compared with one of its type"
         env.refuse("TS0135", f"`{first}` is no value here", path.spans[0], hint)
-    hint = None if scope.unit.file.uses else "the file has no `use` line: add `use std.torch`"
-    env.refuse("TS0120", f"there is no `{first}`", path.spans[0], hint)
+    env.refuse("TS0120", f"there is no `{first}`", path.spans[0])
+
+
+def _refuse_unknown_collection(path: Path, env: Environment) -> None:
+    """Refuse a word after `in` of which the collection that is meant is known, or list them."""
+    word, scope = path.words[0], env.scope
+    meant = _COLLECTIONS.get(word)
+    hint = f"did you mean `{meant}`?" if meant in scope.collections else None
+    hint = hint or scope.hint(word, [*env.variables, *scope.lets, *scope.collections])
+    if hint is None and scope.collections:
+        hint = f"the collections are {', '.join(f'`{each}`' for each in scope.collections)}"
+    env.refuse("TS0120", f"there is no `{word}`", path.spans[0], hint)
+
+
+_COLLECTIONS = {"layers": "modules", "weights": "parameters"}
+"""Usual word for things of a model -> the collection of them."""
 
 
 def _listed(words: list[str]) -> str:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tspec.diagnostics import Related, did_you_mean
 from tspec.resolve.findings import Findings
 from tspec.resolve.modules.files import Unit
+from tspec.resolve.names.shipped import shipped_module
 from tspec.resolve.program import rules
 from tspec.resolve.program.declarations import bare_event
 from tspec.source import Source
@@ -97,9 +98,14 @@ class Scope:
 
     def hint(self, word: str, candidates: list[str]) -> str | None:
         """`did you mean`, or which module to use for a name that another one declares."""
-        if word in self.elsewhere:
-            return f"`{self.elsewhere[word]}` declares it: add `use {self.elsewhere[word]}`"
+        module = self.declared_by(word)
+        if module is not None:
+            return f"`{module}` declares it: add `use {module}`"
         return did_you_mean(word, candidates)
+
+    def declared_by(self, word: str) -> str | None:
+        """The module that declares a name which this file does not see: a loaded or a shipped one."""
+        return self.elsewhere.get(word) or shipped_module(word, self.modules)
 
 
 @dataclass(slots=True)

@@ -12,6 +12,12 @@ def explanation(doc: str) -> str:
     return "" if first.startswith(HINT) else first
 
 
+def first_sentence(doc: str) -> str:
+    """The first sentence of a documentation, on one line, with its full stop."""
+    sentence, stop, _ = " ".join(doc.split()).partition(". ")
+    return f"{sentence}." if stop else sentence
+
+
 def hint(doc: str) -> str:
     """The hint of the documentation; empty if it has none."""
     return " ".join(each.removeprefix(HINT) for each in paragraphs(doc) if each.startswith(HINT))
