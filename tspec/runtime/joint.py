@@ -55,7 +55,7 @@ class PendingInstance:
     """A subject is known by its place only: a batch, a message, an element."""
     leaves: tuple[Datum, ...] | None
     """The values read; None where the condition is false in this context."""
-    index: tuple[int, int, int]
+    index: Index
     step: int
     call: int = -1
     earlier: Sequence[int] = ()
