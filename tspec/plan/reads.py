@@ -63,6 +63,12 @@ class Reads:
         """The columns of one frame."""
         return tuple(column for column in self.columns if column.frame == frame)
 
+    def context(self, frame: Frame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The kinds of subjects and the context values of one frame, besides columns."""
+        kinds = {kind for when, kind in self.kinds if when == frame}
+        ambients = {name for when, name in self.ambients if when == frame}
+        return tuple(sorted(kinds)), tuple(sorted(ambients))
+
 
 @dataclass
 class _ReadSets:

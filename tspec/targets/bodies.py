@@ -17,11 +17,12 @@ from tspec.resolve.program.queries import group_names, variables
 from tspec.resolve.program.types import holds_tensors, plain
 from tspec.resolve.program.walk import operands
 from tspec.targets.idle import (
-    are_any,
-    choices,
-    counted_at_hook,
-    told_as_one,
-    told_by_group,
+    Flag,
+    any_subject_code,
+    choices_code,
+    flag_tested_at_hook,
+    kind_sent_by_group,
+    kinds_sent_as_one,
 )
 from tspec.targets.joints import JointStatements, is_leaf
 from tspec.targets.literals import comment, identifier, literal
@@ -109,18 +110,18 @@ def _idle(scalars: Scalars) -> list[str]:
     """The statements for a window whose instances are all idle."""
     one, rule = scalars.rule, scalars.rule.rule
     found: list[str] = []
-    counted = counted_at_hook(one)
-    if rule.across and counted != "ungrouped":
-        found += _idle_if("ungrouped", scalars, f", {literal(no_group(group_names(rule)))}")
-    if one.guard is None or counted == "idle":
+    tested = flag_tested_at_hook(one)
+    if rule.across and tested is not Flag.UNGROUPED:
+        found += _idle_if(Flag.UNGROUPED, scalars, f", {literal(no_group(group_names(rule)))}")
+    if one.guard is None or tested is Flag.IDLE:
         return found
-    if one.alone or (one.history and not rule.across and choices(one)):
-        return [*found, *_idle_if("idle", scalars, "")]
+    if one.alone or (one.history and not rule.across and choices_code(one)):
+        return [*found, *_idle_if(Flag.IDLE, scalars, "")]
     w = _Writer(scalars)
-    if kinds := told_as_one(one):
+    if kinds := kinds_sent_as_one(one):
         _group(w)
-        w.put(f"rule.take_idle(w, group, {literal(kinds)}, {choices(one)})")
-    elif kind := told_by_group(one):
+        w.put(f"rule.take_idle(w, group, {literal(kinds)}, {choices_code(one)})")
+    elif kind := kind_sent_by_group(one):
         w.put("found = {}")
         _choices(w)
         w.put(f"found.setdefault((group, why), []).append({w.subjects[0]})")
@@ -129,13 +130,13 @@ def _idle(scalars: Scalars) -> list[str]:
     else:
         _choices(w)
         w.put(f"rule.take(w, {_choice(w)}, None)")
-    return [*found, "if w.idle:", *w.lines, f"{INDENT}return"]
+    return [*found, f"if w.{Flag.IDLE}:", *w.lines, f"{INDENT}return"]
 
 
-def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
+def _idle_if(flag: Flag, scalars: Scalars, reason: str) -> Iterator[str]:
     """Count the instances of an idle window of this rank alone."""
     yield f"if w.{flag}:"
-    if chosen := choices(scalars.rule):
+    if chosen := choices_code(scalars.rule):
         yield f"{INDENT}rule.idle(w, {chosen}{reason})"
     else:
         w = _Writer(scalars)
@@ -166,9 +167,9 @@ def _head(s: Scalars) -> Iterator[str]:
         # At the end of a recording, no hook has declared the values to read.
         yield "if w.cut:"
         yield f"{INDENT}now.want({columns})"
-    any_ = are_any(s.rule)
-    if any_ and not _group_is_of_call(s.rule.rule):
-        yield f"if not now.{any_}:"
+    any_subject = any_subject_code(s.rule)
+    if any_subject and not _group_is_of_call(s.rule.rule):
+        yield f"if not now.{any_subject}:"
         yield f"{INDENT}return"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tspec.plan.events import fields_of, is_windows_call
+from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import feature_key
 from tspec.resolve.program import rules as r
@@ -90,7 +90,7 @@ class Scalars:
 
     def pattern(self, event: r.EventPattern, frame: str) -> str:
         """A pattern and the values of its filters, as two arguments."""
-        found = self.plan.pattern(event.events, fields_of(event))
+        found = self.plan.pattern(event)
         wanted = "".join(f"{self.code(one.value, frame)}, " for one in event.filters)
         return f"P{found.number}, ({wanted.rstrip()})"
 
