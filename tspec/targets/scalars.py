@@ -54,14 +54,27 @@ class Scalars:
 
     hoisting: bool = False
     """There are loops. Values that do not depend on their variables are computed before them."""
-    hoisted: dict[tuple[str, r.Expr], tuple[str, str]] = field(default_factory=dict)
-    """(frame, expression) -> the variable that holds its value, and the Python for it."""
+    hoisted: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
+    """(frame, expression) -> the variable that holds its value."""
 
     bound: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
     """(frame, expression) -> the variable that holds its value for these subjects."""
 
     waiting: bool = True
     """Code may wait for a context value that a device still has. Otherwise it is not recorded."""
+
+    _column_statements: list[str] = field(default_factory=list, init=False)
+    _hoisted_statements: list[str] = field(default_factory=list, init=False)
+    """The statements that set these variables, until they are taken."""
+
+    def take_declarations(self) -> list[str]:
+        """The statements that set the variables of columns and hoisted values, of those requested
+        since they were last taken. A hoisted value may read columns.
+        """
+        taken = [*self._column_statements, *self._hoisted_statements]
+        self._column_statements.clear()
+        self._hoisted_statements.clear()
+        return taken
 
     def code(self, expr: r.Expr, frame: str) -> str:
         """The Python expression for a value. Raises NotCompiled."""
@@ -72,8 +85,9 @@ class Scalars:
             if key not in self.hoisted:
                 code = self.direct(expr, frame)
                 name = f"h{len(self.hoisted)}_{_prefix(frame)}{identifier(text(expr))[:40]}"
-                self.hoisted[key] = (name, code)
-            return self.hoisted[key][0]
+                self.hoisted[key] = name
+                self._hoisted_statements.append(f"{name} = {code}")
+            return self.hoisted[key]
         return self.direct(expr, frame)
 
     def direct(self, expr: r.Expr, frame: str) -> str:
@@ -85,8 +99,13 @@ class Scalars:
 
     def column(self, frame: str, kind: str, name: str) -> str:
         """The variable that holds a column; it is read at the top of the function."""
-        said = f"c{len(self.columns)}_{_prefix(frame)}{identifier(kind)}_{identifier(name)}"
-        return self.columns.setdefault((frame, kind, name), said)
+        key = (frame, kind, name)
+        if key not in self.columns:
+            variable = f"c{len(self.columns)}_{_prefix(frame)}{identifier(kind)}_{identifier(name)}"
+            self.columns[key] = variable
+            code = f"{frame}.column({literal(kind)}, {literal(name)})"
+            self._column_statements.append(f"{variable} = {code}")
+        return self.columns[key]
 
     def pattern(self, event: r.EventPattern, frame: str) -> str:
         """A pattern and the values of its filters, as two arguments."""
