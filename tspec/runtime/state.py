@@ -10,7 +10,7 @@ from itertools import product
 
 from tspec.reasons import VERDICTS, Verdict
 from tspec.runtime.instant import StateInstant
-from tspec.runtime.joint import Choices, PendingInstance, Ranks, SubjectChoice, Subjects, named
+from tspec.runtime.pending import Choices, PendingInstance, Ranks, SubjectChoice, Subjects, named
 from tspec.runtime.results import InstanceResult, RuleRecord, location_of, step_of, verdict_of
 from tspec.runtime.windows import At, RuleWindow
 from tspec.values import Datum, show
