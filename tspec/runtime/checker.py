@@ -9,11 +9,11 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tspec.builtin.events import FETCHES, UPDATES
 from tspec.runtime.actions import JobStopped, RuleViolated
-from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
+from tspec.runtime.edges import LoopSpan, SkipCall, StateSource, WatchedCall
 from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.messages.findings import CountsRecord, FindingRecord, FindingsWriter
 from tspec.runtime.messages.say import say, warn
@@ -189,9 +189,7 @@ class Checker:
         if self.coordinator.found:
             self.coordinator.act_at_once(source)
 
-    def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> None:
+    def boundary(self, span: LoopSpan, index: int, source: StateSource) -> None:
         """A span closes; where it is a step, all ranks meet."""
         if self.silent:
             return

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from tspec.diagnostics import with_article
 from tspec.plan.calls import needs_begin
 from tspec.plan.model import Plan, RulePlan
 from tspec.reasons import no_group
+from tspec.resolve.program import rules as r
 from tspec.resolve.program.queries import group_names
 from tspec.targets.bodies import INDENT, comment_of
 from tspec.targets.flags import (
@@ -32,8 +34,6 @@ from tspec.targets.passed_over import pass_lines
 from tspec.targets.scalars import Scalars
 from tspec.targets.wants import wants_name
 from tspec.targets.windows import window_pattern, window_patterns, windows_on
-
-SPANS = ("step", "microbatch", "epoch", "run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
     begins = tuple((event, _begin(plan, names, event, unique[event])) for event in events)
     ends = tuple((event, _end(plan, names, event, unique[event])) for event in events)
     spans = tuple(
-        (span, _span(plan, names, span)) for span in SPANS if _spans(plan, span) or span == "step"
+        (span, _span(plan, names, span))
+        for span in get_args(r.SpanName)
+        if _spans(plan, span) or span == "step"
     )
     passes = tuple(
         (event, _pass(plan, names, event, unique[event]))
