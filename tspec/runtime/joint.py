@@ -13,7 +13,7 @@ from typing import Protocol
 from tspec.reasons import DIFFER, LACKS, ONE_HOLDER, Verdict, of_rank
 from tspec.runtime.absent import NOBODY, AbsentMembers
 from tspec.runtime.members import Leaves, Pasts
-from tspec.runtime.pending import PendingInstance, Ranks, Subjects, named
+from tspec.runtime.pending import PendingInstance, Ranks, Subjects
 from tspec.runtime.results import InstanceResult, RuleRecord, claimed, due
 from tspec.runtime.series.history import Index, SubjectHistory
 from tspec.values import Datum, show
@@ -100,7 +100,7 @@ def decide_group(
     absent: AbsentMembers | None,
     history: RuleHistory,
 ) -> InstanceResult:
-    """The verdict on one instance, from the entries of the ranks that have it."""
+    """The verdict on one instance, from the entries of the ranks that have it, the lowest rank first."""
     declared, head, absent = joint.declared, entries[0], absent or NOBODY
     have = {entry.rank: entry for entry in entries}
     members = sorted({*have, *absent.lacking, *absent.unknown})
@@ -109,39 +109,30 @@ def decide_group(
     indices = [have[rank].index if rank in have else None for rank in members]
     places = [head.group.index(rank) for rank in members]
 
-    names = named(head.subjects, head.at)
-
-    def result(
-        verdict: Verdict, reason: str = "", values: Mapping[str, str] | None = None
-    ) -> InstanceResult:
-        at = have[min(have)].location if verdict == "violated" else None
-        return InstanceResult(
-            head.rule, head.group, head.at, names, verdict, reason, head.step, values or {}, at
-        )
-
     whens, expects, shown = joint.decide(leaves, pasts, indices, places)
     if head.no_group:
-        return result("idle", head.no_group)
+        return head.result("idle", head.no_group)
     if declared.across and len(members) == 1:
-        return result("idle", ONE_HOLDER)
+        return head.result("idle", ONE_HOLDER)
     here = [place for place, rank in enumerate(members) if rank in have]
     dues = [_due(declared, have[members[place]], whens[place]) for place in here]
     found = {verdict for verdict, _ in dues}
     if {"holds", "idle"} <= found:
-        return result("violated", DIFFER)
+        return head.result("violated", DIFFER)
     for verdict, reason in dues:
         if verdict == "unknown":
-            return result(verdict, reason)
+            return head.result(verdict, reason)
     if absent.unknown:
-        return result("unknown", next(iter(absent.unknown.values())))
+        return head.result("unknown", next(iter(absent.unknown.values())))
     if found == {"idle"}:
-        return result("idle")
+        return head.result("idle")
     of = {members[place]: place for place in here}
     if absent.lacking:
         reason = of_rank(absent.lacking[0], LACKS)
-        return result("violated", reason, _values(joint, shown, of))
+        return head.result("violated", reason, _values(joint, shown, of))
     verdict, reason = _all([claimed(expects[place]) for place in here])
-    return result(verdict, reason, _values(joint, shown, of) if verdict == "violated" else None)
+    values = _values(joint, shown, of) if verdict == "violated" else None
+    return head.result(verdict, reason, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +148,8 @@ class DecidedAlone:
         """The outcome of one of the instances; with values if it is violated."""
         entry, (verdict, reason) = self.entries[place], self.verdicts[place]
         violated = verdict == "violated"
-        values = _values(self.joint, self.shown, {entry.rank: place}) if violated else {}
-        at = entry.location if violated else None
-        names = named(entry.subjects, entry.at)
-        return InstanceResult(
-            entry.rule, entry.group, entry.at, names, verdict, reason, entry.step, values, at
-        )
+        values = _values(self.joint, self.shown, {entry.rank: place}) if violated else None
+        return entry.result(verdict, reason, values)
 
 
 def decide_alone(

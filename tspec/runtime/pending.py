@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
+from tspec.reasons import Verdict
 from tspec.runtime.edges import Location
+from tspec.runtime.results import InstanceResult
 from tspec.runtime.series.history import Index
 from tspec.runtime.windows import At
 from tspec.values import Datum
@@ -63,6 +65,22 @@ class PendingInstance:
     """For an idle window that stands for all its instances: the kinds of the subjects in `choices`."""
     choices: Choices = ()
     """The choices of such a window; empty if they equal those of the window before."""
+
+    def result(
+        self, verdict: Verdict, reason: str = "", values: Mapping[str, str] | None = None
+    ) -> InstanceResult:
+        """The verdict on the instance. A violated one points at its line."""
+        return InstanceResult(
+            rule=self.rule,
+            ranks=self.group,
+            at=self.at,
+            subjects=named(self.subjects, self.at),
+            verdict=verdict,
+            reason=reason,
+            step=self.step,
+            values=values or {},
+            location=self.location if verdict == "violated" else None,
+        )
 
     def instances(self) -> list[PendingInstance]:
         """One pending instance for each choice of an idle window; otherwise itself."""

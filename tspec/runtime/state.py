@@ -92,9 +92,17 @@ class RuleState:
     ) -> None:
         """Count a violated instance of this rank alone, and report it."""
         read = {text: show(value) for text, value in values}
-        number, at = self.declared.number, location_of(self.declared, w)
         self.enter(
-            InstanceResult(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at)
+            InstanceResult(
+                rule=self.declared.number,
+                ranks=(w.rank,),
+                at=w.at,
+                subjects=subjects,
+                verdict="violated",
+                step=step_of(w),
+                values=read,
+                location=location_of(self.declared, w),
+            )
         )
 
     def enter(self, result: InstanceResult) -> None:
@@ -139,19 +147,22 @@ class RuleState:
         self.counts["idle"] += math.prod(map(len, window.choices))
         if self.observer is not None:
             for entry in window.instances():
-                names = named(entry.subjects, entry.at)
-                number, step = self.declared.number, entry.step
-                self.observer(
-                    InstanceResult(number, entry.group, entry.at, names, "idle", "", step)
-                )
+                self.observer(entry.result("idle"))
 
     def _observe(
         self, w: RuleWindow, subjects: tuple[str, ...], verdict: Verdict, reason: str
     ) -> None:
         assert self.observer is not None
-        number = self.declared.number
         self.observer(
-            InstanceResult(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w))
+            InstanceResult(
+                rule=self.declared.number,
+                ranks=(w.rank,),
+                at=w.at,
+                subjects=subjects,
+                verdict=verdict,
+                reason=reason,
+                step=step_of(w),
+            )
         )
 
     def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Datum, ...] | None) -> None:
