@@ -38,6 +38,11 @@ class WindowTracker:
         """The instant of the latest boundary."""
         self.started = False
 
+    @property
+    def at(self) -> tuple[int, int]:
+        """Step and epoch of the latest edge."""
+        return (self.last.step, self.last.epoch)
+
     def start(self, source: StateSource) -> None:
         """The run begins; else the first edge is its beginning. A source that knows the past is asked for it."""
         self.started = True
