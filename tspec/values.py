@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 LONGEST = 120
 """Characters of a value that are shown."""
@@ -36,6 +36,8 @@ Datum: TypeAlias = object
 Truth: TypeAlias = bool | Missing
 """A condition's value in Kleene's logic."""
 Phase = Literal["train", "eval"]
+LoopSpan = Literal["step", "microbatch", "epoch"]
+"""A span of a training loop, which a boundary ends. The run is a span too, without boundaries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,15 @@ class Location:
     def is_in_a_file(self) -> bool:
         """True if the code lies in a file, not in a text such as that of `python -c`."""
         return not self.file.startswith("<")
+
+
+def with_tuples(value: Any) -> Any:
+    """A value that JSON held, with tuples in place of its lists."""
+    if isinstance(value, list):
+        return tuple(map(with_tuples, value))
+    if isinstance(value, dict):
+        return {key: with_tuples(item) for key, item in value.items()}
+    return value
 
 
 def show(value: object) -> str:

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from tests.runtime.training import module
-from tspec.runtime.joint import SubjectChoice
 from tspec.runtime.live.source import LiveSource
+from tspec.runtime.pending import SubjectChoice
 from tspec.runtime.state import RuleState
 
 RULES = (

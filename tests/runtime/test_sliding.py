@@ -17,7 +17,8 @@ import pytest
 from tspec.builtin.numbers import INF, NAN
 from tspec.runtime.edges import Ref
 from tspec.runtime.folds import fold_many
-from tspec.runtime.joint import PendingInstance, RuleHistory
+from tspec.runtime.joint import RuleHistory
+from tspec.runtime.pending import PendingInstance
 from tspec.runtime.series.history import TimeFold
 from tspec.runtime.series.sliding import FOLDS, READ_ANEW, FoldSeries
 from tspec.runtime.tensors import TensorSample

@@ -13,7 +13,6 @@ import pytest
 
 import tspec
 from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.joint import PendingInstance
 from tspec.runtime.live.watch import (
     EntitySpec,
     EventSpec,
@@ -23,6 +22,7 @@ from tspec.runtime.live.watch import (
     as_json,
     from_json,
 )
+from tspec.runtime.pending import PendingInstance
 from tspec.runtime.ranks.packets import Packet
 from tspec.runtime.ranks.wire import decode, encode
 

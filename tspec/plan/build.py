@@ -34,32 +34,35 @@ from tspec.values import STEP_OF_RUN
 
 def build(program: r.Program, given: Mapping[str, object]) -> Plan:
     """The plan of a program. `given` holds known values of the job, such as the sizes of groups."""
-    kept = [rule for rule in program.rules if not _is_empty(rule, given)]
-    rules = tuple(_rule(number, rule, program.vocabulary) for number, rule in enumerate(kept))
-    patterns_ = tuple(_patterns(rules, program.vocabulary))
-    told = _kept(rules, program.vocabulary)
-    outer = outermost(rules, patterns_, told)
-    logged = tuple(sorted(_logged(rules, program.vocabulary)))
+    vocabulary = program.vocabulary
+    planned = [rule for rule in program.rules if not _is_empty(rule, given)]
+    rules = tuple(_rule(number, rule, vocabulary) for number, rule in enumerate(planned))
+    patterns = tuple(_patterns(rules, vocabulary))
+    kept = _kept(rules, vocabulary)
+    outer = outermost(rules, patterns, kept)
+    logged = tuple(sorted(_logged(rules, vocabulary)))
+    across = [plan.rule for plan in rules if plan.rule.across]
     return Plan(
-        rules,
-        patterns_,
-        told,
-        inside(rules, {event: told[event] for event in told if event not in outer}),
-        alone(rules, told),
-        unopened(rules, told, outer),
-        logged,
-        _passing(rules),
-        _columns(rules, "first"),
-        tuple(sorted({kind for plan in rules if plan.rule.across for kind in _lasting(plan.rule)})),
-        outer,
-        deferred(rules, told, logged, program.vocabulary),
-        lasting(rules),
-        operators(told, program.vocabulary),
-        receivers(rules, told, program.vocabulary),
+        rules=rules,
+        patterns=patterns,
+        kept=kept,
+        inside=inside(rules, {event: kept[event] for event in kept if event not in outer}),
+        alone=alone(rules, kept),
+        unopened=unopened(rules, kept, outer),
+        logged=logged,
+        passing=_passing(rules),
+        firsts=_columns(rules, "first"),
+        kinds=tuple(sorted({kind for rule in across for kind in _lasting_kinds(rule)})),
+        outermost=outer,
+        deferred=deferred(rules, kept, logged, vocabulary),
+        lasting=lasting(rules),
+        operators=operators(kept, vocabulary),
+        receivers=receivers(rules, kept, vocabulary),
     )
 
 
-def _lasting(rule: r.Rule) -> Iterator[str]:
+def _lasting_kinds(rule: r.Rule) -> Iterator[str]:
+    """The kinds of the rule's subjects that outlast a step."""
     for one in rule.subjects:
         kind = innermost(one.collection.type)
         if isinstance(kind, t.Entity) and kind.kind not in PASSING:
@@ -97,7 +100,7 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     )
     event = rule.window.event
     at_return = event is not None and filters_at_return(event, vocabulary)
-    alone = not (rule.across or history or folds or at_return or rule.window.once)
+    by_itself = not (rule.across or history or folds or at_return or rule.window.once)
     watched: tuple[str, ...] = ()
     if isinstance(rule.expect, r.OnlyDuring) and rule.expect.change:
         watched = tuple(sorted({event for one in rule.expect.events for event in one.events}))
@@ -105,7 +108,14 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     guard = _until(rule) if keeps else _guard(rule, vocabulary)
     reads = reads_of(rule)
     return RulePlan(
-        number, rule, reads, alone, history, guard, watched, is_postponable(rule, reads)
+        number=number,
+        rule=rule,
+        reads=reads,
+        alone=by_itself,
+        history=history,
+        guard=guard,
+        watched=watched,
+        postponable=is_postponable(rule, reads),
     )
 
 

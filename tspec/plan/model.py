@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tspec.plan.events import fields_of
 from tspec.plan.reads import Reads
 from tspec.resolve.program import rules as r
 
@@ -103,7 +104,7 @@ class Plan:
     classes.
     """
 
-    def pattern(self, events: tuple[str, ...], fields: tuple[str, ...]) -> PatternPlan:
-        """The pattern of some events and fields."""
-        key = (tuple(sorted(set(events))), fields)
+    def pattern(self, event: r.EventPattern) -> PatternPlan:
+        """The calls that an event pattern of a rule distinguishes."""
+        key = (tuple(sorted(set(event.events))), fields_of(event))
         return next(one for one in self.patterns if (one.events, one.fields) == key)

@@ -63,6 +63,12 @@ class Reads:
         """The columns of one frame."""
         return tuple(column for column in self.columns if column.frame == frame)
 
+    def context(self, frame: Frame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The kinds of subjects and the context values of one frame, besides columns."""
+        kinds = {kind for when, kind in self.kinds if when == frame}
+        ambients = {name for when, name in self.ambients if when == frame}
+        return tuple(sorted(kinds)), tuple(sorted(ambients))
+
 
 @dataclass
 class _ReadSets:
@@ -111,12 +117,15 @@ def _is_first(base: r.Expr) -> bool:
 
 
 class _ReadCollector:
+    """Adds each read of a rule to `found`, one expression after another."""
+
     def __init__(self, rule: r.Rule) -> None:
         self.rule = rule
         self.scope = {one.variable: one.collection for one in rule.subjects}
         self.found = _ReadSets()
 
     def reads(self) -> Reads:
+        """All reads of the rule."""
         rule, found = self.rule, self.found
         for one in rule.subjects:
             self.visit(one.collection, "now")
@@ -130,24 +139,25 @@ class _ReadCollector:
             self.pattern(rule.window.event, "now")
         return Reads(
             tuple(
-                SubjectField(f, k, n, tuple(sorted(v)))
-                for (f, k, n), v in sorted(found.columns.items())
+                SubjectField(frame, kind, name, tuple(sorted(features)))
+                for (frame, kind, name), features in sorted(found.columns.items())
             ),
             tuple(
                 CallField(
-                    e,
-                    n,
-                    tuple(sorted(v)),
-                    (e, n) in found.looked_up,
-                    (e, n) in found.looked_up - found.of_others,
+                    event,
+                    name,
+                    features=tuple(sorted(features)),
+                    looked_up=(event, name) in found.looked_up,
+                    first=(event, name) in found.looked_up - found.of_others,
                 )
-                for (e, n), v in sorted(found.call_fields.items())
+                for (event, name), features in sorted(found.call_fields.items())
             ),
             tuple(sorted(found.ambients)),
             tuple(sorted(found.kinds)),
         )
 
     def claim(self, claim: r.Claim) -> None:
+        """Add what a claim reads. `x only during …` compares x between instants, by its digest."""
         match claim:
             case r.Holds(condition):
                 self.visit(condition, "now")
@@ -166,12 +176,14 @@ class _ReadCollector:
                         self.feature(subject, "digest", frame)
 
     def pattern(self, pattern: r.EventPattern, frame: Frame) -> None:
+        """Add the fields of calls that a pattern filters by, and the values that they must equal."""
         for one in pattern.filters:
             for event in pattern.events:
                 self.found.call_fields.setdefault((event, one.field), set())
             self.visit(one.value, frame)
 
     def visit(self, expr: r.Expr, frame: Frame) -> None:
+        """Add what an expression and its operands read."""
         match expr:
             case r.Old(value=value):
                 self.visit(value, "was")
@@ -220,10 +232,12 @@ class _ReadCollector:
             self.visit(child, frame)
 
     def digest(self, expr: r.Expr, frame: Frame) -> None:
+        """Add the digests of an expression that is compared, if it holds tensors."""
         if holds_tensors(expr.type):
             self.feature(expr, "digest", frame)
 
     def column(self, kind: str, name: str, frame: Frame, features: tuple[str, ...] = ()) -> None:
+        """Add a field of every subject of a kind."""
         self.found.columns.setdefault((frame, kind, name), set()).update(features)
 
     def field(self, base: r.Expr, name: str, frame: Frame, features: tuple[str, ...] = ()) -> None:
@@ -249,7 +263,7 @@ class _ReadCollector:
         return isinstance(base, r.WindowCall)
 
     def feature(self, tensor: r.Expr, name: str, frame: Frame) -> None:
-        """Say that a feature is needed of the tensors that an expression stands for."""
+        """Add a feature of the tensors that an expression stands for."""
         match tensor:
             case r.Field(base=base, name=fieldname):
                 self.field(base, fieldname, frame, (name,))

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from tspec.values import with_tuples
+
 Axes = tuple[tuple[str, int], ...]
 """Axes with their numbers of ranks, the axis that changes fastest first."""
 
@@ -147,7 +149,7 @@ class RankFacts:
     @staticmethod
     def read(file: Path) -> RankFacts:
         """Read the facts that `write` wrote."""
-        said: dict[str, Any] = _frozen(json.loads(file.read_text(encoding="utf-8")))
+        said: dict[str, Any] = with_tuples(json.loads(file.read_text(encoding="utf-8")))
         return RankFacts(
             **{
                 **said,
@@ -173,12 +175,3 @@ def _tensor(said: dict[str, Any]) -> TensorFacts:
     placements = tuple(Placed(**each) for each in said["placements"])
     expert = said["expert"] and ExpertPlace(**said["expert"])
     return TensorFacts(**{**said, "placements": placements, "expert": expert})
-
-
-def _frozen(value: Any) -> Any:
-    """JSON's lists as tuples."""
-    if isinstance(value, list):
-        return tuple(map(_frozen, value))
-    if isinstance(value, dict):
-        return {name: _frozen(each) for name, each in value.items()}
-    return value

@@ -30,7 +30,7 @@ from tspec.preflight.facts import (
 from tspec.preflight.megatron import Blocks, blocks_of, expert_groups_of, groups_of
 from tspec.preflight.reductions import Collectives
 from tspec.preflight.stages import chunks_of, of_stages, with_stages
-from tspec.runtime.edges import Ref, StateSource, WatchedCall
+from tspec.runtime.edges import LoopSpan, Ref, StateSource, WatchedCall
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, WatchSpec
 
 _TENSOR, _OPTIONAL = ("tensor",), ("optional", ("tensor",))
@@ -122,9 +122,7 @@ class DryRunSink:
         self._passes("output", name, call.fields.get("output"))
         self._modules = [each for each in self._modules if each[0] != call.id]
 
-    def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> None:
+    def boundary(self, span: LoopSpan, index: int, source: StateSource) -> None:
         """A step begins. After the first one the script ends."""
         if span != "step" or self._over:
             return

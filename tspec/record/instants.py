@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from tspec.builtin.events import LIGHT, OTHER, EventRoles, roles_of
 from tspec.builtin.kinds import PASSING
 from tspec.record.calls import is_outermost
 from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
-from tspec.runtime.edges import Missing, StateSource, WatchedCall
+from tspec.runtime.edges import LoopSpan, Missing, StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.transfers import arrived
 from tspec.trace.model import Sample, Value
@@ -142,9 +142,7 @@ class Instants:
     def _gradients(self, source: StateSource) -> Iterator[Sample]:
         return self._tensors_of(source, "parameter", ("grad", "main_grad"))
 
-    def at_boundary(
-        self, span: Literal["step", "microbatch", "epoch"], source: StateSource
-    ) -> Iterator[Sample]:
+    def at_boundary(self, span: LoopSpan, source: StateSource) -> Iterator[Sample]:
         """Samples where spans meet."""
         if span == "microbatch":
             return

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any
 
 from tspec.record.calls import CallFields
 from tspec.record.instants import Instants
 from tspec.record.samples import Samples, value_of
 from tspec.record.stream import StreamWriter
-from tspec.runtime.edges import StateSource, WatchedCall
+from tspec.runtime.edges import LoopSpan, StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.messages.say import warn
 from tspec.runtime.transfers import arrived
@@ -61,9 +61,7 @@ class Recorder:
         """A watched call returned."""
         self._record(source, self._end, call)
 
-    def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> None:
+    def boundary(self, span: LoopSpan, index: int, source: StateSource) -> None:
         """A span closes, and another opens."""
         self._record(source, self._boundary, span, index)
         if span == "step":
@@ -95,9 +93,7 @@ class Recorder:
         record = End(seq, source.context, call.id, fields, call.error)
         return (*samples, record) if samples else (record,)
 
-    def _boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> Iterable[Record]:
+    def _boundary(self, span: LoopSpan, index: int, source: StateSource) -> Iterable[Record]:
         yield from self._moment(source)
         yield from self._instants.at_boundary(span, source)
         yield Boundary(source.seq, source.context, span, index, source.location)

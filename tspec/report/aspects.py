@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tspec.builtin.features import FEATURES
 from tspec.resolve.program import rules
-from tspec.resolve.program.types import CallOf, Entity, ListOf, Optional, SetOf, Type, item_of
+from tspec.resolve.program.types import CallOf, Entity, ListOf, SetOf, Type, innermost, item_of
 from tspec.resolve.program.walk import Part, children, parts_of_claim, roots_of_claim, walk
 
 INFLUENCES = {
@@ -217,7 +217,7 @@ def _outside(part: Part) -> Iterator[Part]:
 def _is_ownership(part: Part) -> bool:
     return (
         isinstance(part, rules.Field)
-        and _aspect_of_field(_item(part.base.type), part.name) == "ownership"
+        and _aspect_of_field(innermost(part.base.type), part.name) == "ownership"
     )
 
 
@@ -246,7 +246,7 @@ def _of_part(part: Part, vocabulary: rules.Vocabulary) -> Iterator[str]:
 
 
 def _of_field(base: Type, name: str, vocabulary: rules.Vocabulary) -> Iterator[str]:
-    base = _item(base)
+    base = innermost(base)
     aspect = _aspect_of_field(base, name)
     if aspect:
         yield aspect
@@ -255,13 +255,6 @@ def _of_field(base: Type, name: str, vocabulary: rules.Vocabulary) -> Iterator[s
             yield ARGUMENTS[name]
         else:
             yield from _of_events((base.event,), vocabulary)
-
-
-def _item(of: Type) -> Type:
-    """The type whose field is read."""
-    while isinstance(of, ListOf | SetOf | Optional):
-        of = of.item
-    return of
 
 
 def _aspect_of_field(base: Type, name: str) -> str | None:

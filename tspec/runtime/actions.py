@@ -1,6 +1,8 @@
-"""What ends a job by an action of a rule."""
+"""The exceptions by which a rule acts on a job."""
 
 from __future__ import annotations
+
+from tspec.runtime.edges import SkipCall
 
 
 class JobStopped(SystemExit):
@@ -12,3 +14,7 @@ class JobStopped(SystemExit):
 
 class RuleViolated(RuntimeError):
     """A rule's `raise`."""
+
+
+ACTS = (SkipCall, JobStopped, RuleViolated)
+"""All of them. They are no faults of tspec's."""

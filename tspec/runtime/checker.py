@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import traceback
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tspec.builtin.events import FETCHES, UPDATES
-from tspec.runtime.actions import JobStopped, RuleViolated
-from tspec.runtime.edges import SkipCall, StateSource, WatchedCall
+from tspec.runtime.actions import ACTS
+from tspec.runtime.edges import LoopSpan, StateSource, WatchedCall
+from tspec.runtime.failing import BRIEF, report_failure
 from tspec.runtime.generated import GeneratedModule
 from tspec.runtime.messages.findings import CountsRecord, FindingRecord, FindingsWriter
 from tspec.runtime.messages.say import say, warn
@@ -30,12 +30,6 @@ from tspec.runtime.tracking.rules import Evaluation, TrackedRules
 from tspec.runtime.tracking.tracker import WindowTracker
 from tspec.runtime.windows import RuleWindow
 from tspec.schedule import schedule_of
-
-ACTS = (SkipCall, JobStopped, RuleViolated)
-BRIEF = 5.0
-"""Seconds that a failing rank waits for findings of other machines."""
-LATE = 1.0
-"""Seconds that a failing rank waits for earlier packets of the other ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +111,9 @@ class Checker:
         """The job was compared with the values that the rules were compiled for."""
         self._over = False
         """The run has ended, or a rule has ended it."""
-        self._looked = -1
-        """The step in which new subjects were looked for.
-
-        Before the first step, every call looks for them.
+        self._searched_step: int | None = None
+        """The step in which new subjects were looked for; None before the first step, in which
+        every call looks for them.
         """
 
     @property
@@ -141,15 +134,15 @@ class Checker:
         event, tracker = call.event, self.tracker
         if event not in self.program.begins:
             return
-        if event in tracker.calls.deferred and call.context.step == self._looked:
+        if event in tracker.calls.deferred and call.context.step == self._searched_step:
             tracker.last = call.context
             return
         try:
             tracker.begin(call, source)
-            if call.context.step != self._looked:
+            if call.context.step != self._searched_step:
                 if self.program.firsts:
                     tracker.instants.look(source)
-                self._looked = call.context.step or -1
+                self._searched_step = call.context.step or None
         except Exception as fault:
             self._fault(event, fault)
         coordinator = self.coordinator
@@ -168,7 +161,7 @@ class Checker:
 
         False if a rule may read the call, or an action is still due.
         """
-        if self.silent or call.context.step != self._looked or self.coordinator.found:
+        if self.silent or call.context.step != self._searched_step or self.coordinator.found:
             return False
         self.tracker.last = call.context
         return self.program.passes[call.event](self.tracker.passed_over, call, source)
@@ -189,9 +182,7 @@ class Checker:
         if self.coordinator.found:
             self.coordinator.act_at_once(source)
 
-    def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> None:
+    def boundary(self, span: LoopSpan, index: int, source: StateSource) -> None:
         """A span closes; where it is a step, all ranks meet."""
         if self.silent:
             return
@@ -274,7 +265,7 @@ class Checker:
             self._guarded("finish", lambda: self._compare_given(source))
         if not self.watches:
             self.tracker.leave_out(source)
-        at, tracker = self._at, self.tracker
+        tracker, at = self.tracker, self.tracker.at
         if self.program.passing:
             self._guarded("finish", lambda: tracker.instants.look(source))
         self._guarded("finish", lambda: tracker.finish(source))
@@ -284,7 +275,7 @@ class Checker:
     def ends_early(self, source: StateSource) -> None:
         """A recording ends before the run does: open windows are cut off, and the other ranks get the rest."""
         self.tracker.cut(source)
-        self.coordinator.step_opens(source, self._at)
+        self.coordinator.step_opens(source, self.tracker.at)
 
     def decide_rest(
         self, rounds: Iterable[Round], gone: Iterable[int], source: StateSource
@@ -294,11 +285,6 @@ class Checker:
         Recordings of ranks in `gone` ended before their run did.
         """
         self.coordinator.decide_rest(rounds, gone, source)
-
-    @property
-    def _at(self) -> tuple[int, int]:
-        """Step and epoch of the latest edge."""
-        return (self.tracker.last.step, self.tracker.last.epoch)
 
     def waits(self, source: StateSource) -> None:
         """The step is done here, and this rank is about to wait for another."""
@@ -324,7 +310,10 @@ class Checker:
         patience = allgather.timeout if self._over and not allgather.broken else BRIEF
         fails = not self._over
         if not self.silent and fails:
-            self._guarded("close", self._fails)
+            self._guarded(
+                "close",
+                lambda: report_failure(self.tracker, self.coordinator, self._source, self.rank),
+            )
         self._over = True
         allgather.close()
         if not self.silent:
@@ -361,24 +350,6 @@ class Checker:
             "stopped": self.coordinator.stopped,
         }
         self.findings.save(counted)
-
-    def _fails(self) -> None:
-        """The job ends within a step. Another rank may have been stopped, and this one not know it yet."""
-        coordinator = self.coordinator
-        with suppress(Exception):  # a device that failed gives no values
-            self.tracker.postponed.decide(before=0)
-        if self._source is not None and coordinator.allgather.connected:
-            with suppress(*ACTS):
-                coordinator.take_rounds(self._late_rounds(), self._source)
-        at = self._at
-        actions = coordinator.would_be({result.rule for result in coordinator.found}, at)
-        due = {number for number, action in actions.items() if action}
-        coordinator.report(due, at[0], self.rank, self._source)
-
-    def _late_rounds(self) -> Iterator[Round]:
-        allgather = self.coordinator.allgather
-        while (found := allgather.collect(LATE if allgather.busy else 0.0)) is not None:
-            yield found
 
     def _before_leaving(self, ends: bool) -> None:
         """Write the counts to disk before an action ends the job, or raises an exception that the

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from tspec.runtime.transfers import Transfer
 from tspec.values import Context as Context
 from tspec.values import Datum
 from tspec.values import Location as Location
+from tspec.values import LoopSpan as LoopSpan
 from tspec.values import Missing as Missing
 from tspec.values import Ref as Ref
 
@@ -185,9 +186,7 @@ class Sink(Protocol):
     def end(self, call: WatchedCall, source: StateSource) -> None:
         """A watched call returned (or raised: `call.error`)."""
 
-    def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> None:
+    def boundary(self, span: LoopSpan, index: int, source: StateSource) -> None:
         """A span closes and the one numbered `index` opens; `source.context` is that after opening."""
 
     def finish(self, source: StateSource) -> None:

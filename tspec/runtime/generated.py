@@ -12,7 +12,8 @@ from tspec.runtime.given import CompiledFor
 from tspec.runtime.instant import StateInstant
 from tspec.runtime.joint import JointDecision
 from tspec.runtime.results import RuleRecord
-from tspec.runtime.windows import CallPosition
+from tspec.runtime.series.history import Index
+from tspec.runtime.windows import At, CallPosition
 
 
 class Edge:
@@ -52,12 +53,12 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class OpenSpan:
-    """A span that is open: its number, where it opened, and the place of its window."""
+    """A span that is open: its number, where it opened, and the places of its window: `at`, and `unit` for `over`."""
 
     index: int
     was: StateInstant
-    at: tuple[int, int]
-    unit: tuple[int, int, int]
+    at: At
+    unit: Index
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,30 @@ _NONE: frozenset[str] = frozenset()
 _Column = tuple[tuple[str, str], Mapping[str, Datum], list[Datum]]
 
 
-_READ = frozenset(
-    (
-        "_born", "_columns", "_names", "_picked", "_places", "_plain", "_read", "_refs", "_values",
-        "_wanted",
-    )
-)  # fmt: skip
+class _Memo:
+    """The values read at one instant. Columns are keyed by (kind, field)."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[tuple[str, str], set[str]] = {}
+        """Column -> the features announced for it that are not read yet."""
+        self.features: dict[tuple[str, str], set[str] | frozenset[str]] = {}
+        """Column -> the features that were read with it."""
+        self.columns: dict[tuple[str, str], Mapping[str, Datum]] = {}
+        self.births: dict[str, Mapping[str, int]] = {}
+        self.ambients: dict[str, Datum] = {}
+
+
+class _PassMemo:
+    """The values without tensors that were read. The instants within one forward pass share them."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, tuple[str, ...]] = {}
+        self.refs: dict[str, tuple[Ref, ...]] = {}
+        self.columns: dict[tuple[str, str], Mapping[str, Datum]] = {}
+        self.places: dict[str, dict[str, int]] = {}
+        """Kind -> the position of each subject in order of creation."""
+        self.chosen: dict[tuple[str, str], tuple[str, ...]] = {}
+        """(kind, filters as text) -> the names of the subjects that match."""
 
 
 class StateInstant:
@@ -35,34 +53,15 @@ class StateInstant:
 
     __slots__ = (
         "_begun",
-        "_born",
-        "_columns",
         "_kept",
-        "_names",
-        "_picked",
-        "_places",
-        "_plain",
-        "_read",
-        "_refs",
-        "_values",
-        "_wanted",
+        "_own",
+        "_shared",
         "context",
         "samples",
         "seq",
         "source",
         "structure",
     )
-
-    _born: dict[str, Mapping[str, int]]
-    _wanted: dict[tuple[str, str], set[str]]
-    _read: dict[tuple[str, str], set[str] | frozenset[str]]
-    _plain: dict[tuple[str, str], Mapping[str, Datum]]
-    _columns: dict[tuple[str, str], Mapping[str, Datum]]
-    _names: dict[str, tuple[str, ...]]
-    _refs: dict[str, tuple[Ref, ...]]
-    _values: dict[str, Datum]
-    _places: dict[str, dict[str, int]]
-    _picked: dict[tuple[str, str], tuple[str, ...]]
 
     def __init__(
         self, source: StateSource, context: Context, samples: SampleHistory | None = None
@@ -73,18 +72,26 @@ class StateInstant:
         """The structure of the models as read in this step; None if it must not be kept."""
         self.seq = source.seq
         self.context = context
+        self._own: _Memo | None = None
+        self._shared: _PassMemo | None = None
         self._begun: FirstSamples | None = None
         self._kept: tuple[tuple[Sequence[str], Sequence[str]], ...] = ()
 
-    def __getattr__(self, name: str) -> dict[Datum, Datum]:
-        """The values read, empty until something is read: at most calls nothing is, and there are
-        many.
-        """
-        if name not in _READ:
-            raise AttributeError(name)
-        found: dict[Datum, Datum] = {}
-        setattr(self, name, found)
-        return found
+    # Both memos are made on first use: at most calls nothing is read, and there are many.
+
+    @property
+    def _memo(self) -> _Memo:
+        memo = self._own
+        if memo is None:
+            memo = self._own = _Memo()
+        return memo
+
+    @property
+    def _pass_memo(self) -> _PassMemo:
+        memo = self._shared
+        if memo is None:
+            memo = self._shared = _PassMemo()
+        return memo
 
     # reading, all at once
 
@@ -93,40 +100,41 @@ class StateInstant:
         for kind, name, features in wants:
             if self.samples is not None and kind in PASSING:
                 continue
-            self._wanted.setdefault((kind, name), set()).update(features)
+            self._memo.wanted.setdefault((kind, name), set()).update(features)
 
     def fetch(self) -> None:
         """Read the announced values that are not read yet. Tensors with the same features are read
         in one call.
         """
-        if not self._wanted:
+        memo = self._own
+        if memo is None or not memo.wanted:
             return
         pending: dict[tuple[str, ...], list[_Column]] = {}
-        for key, features in self._wanted.items():
-            known = self._columns.get(key)
-            new = features - self._read.get(key, _NONE)
+        for key, features in memo.wanted.items():
+            known = memo.columns.get(key)
+            new = features - memo.features.get(key, _NONE)
             if known is not None and not new:
                 continue
             if not features:
-                self._columns[key] = self._plain_column(key)
+                memo.columns[key] = self._plain_column(key)
                 continue
             raw = self.source.fields(*key)
-            if key in self._read and known is not None:
+            if key in memo.features and known is not None:
                 read_more(self.source, raw, known, tuple(sorted(new)))
             else:
                 found = handles(raw.values())
                 pending.setdefault(tuple(sorted(features)), []).append((key, raw, found))
-            self._read[key] = self._read.get(key, _NONE) | features
-        self._wanted.clear()
+            memo.features[key] = memo.features.get(key, _NONE) | features
+        memo.wanted.clear()
         for names, columns in pending.items():
             together = [handle for _, _, found in columns for handle in found]
             samples = read_samples(self.source, together, names)
             for key, raw, _ in columns:
-                self._columns[key] = column_of(raw, samples)
+                memo.columns[key] = column_of(raw, samples)
 
     def _plain_column(self, key: tuple[str, str]) -> Mapping[str, Datum]:
         """A column without features. It is read once within a forward pass."""
-        found = self._plain.get(key)
+        found = self._pass_memo.columns.get(key)
         if found is None:
             held = self.structure if key in STRUCTURE else None
             known = None if held is None else held.columns.get(key)
@@ -137,7 +145,7 @@ class StateInstant:
                 found = column_of(raw, map(TensorSample, repeat({})))
                 if held is not None:
                     held.columns[key] = (self.subjects(key[0]), found)
-            self._plain[key] = found
+            self._pass_memo.columns[key] = found
         return found
 
     def keep(self, kinds: Sequence[str], ambients: Sequence[str]) -> None:
@@ -151,15 +159,14 @@ class StateInstant:
             for kind in kinds:
                 self.subjects(kind)
                 if kind in PASSING:
-                    self.born_between(kind, 0, 0)
+                    self._births(kind)
             for name in ambients:
                 self._sampled(name)
         self._kept = ()
 
     def within(self, other: StateInstant) -> None:
         """Share the values without tensors with the first instant of the same forward pass."""
-        self._plain, self._names, self._refs = other._plain, other._names, other._refs
-        self._places, self._picked = other._places, other._picked
+        self._shared = other._pass_memo
 
     def opened(self, context: Context) -> StateInstant:
         """The same instant in the context of the span that opens. It shares the values already
@@ -167,9 +174,11 @@ class StateInstant:
         """
         other = StateInstant(self.source, context, self.samples)
         other.structure = self.structure
-        other._wanted, other._columns, other._read = self._wanted, self._columns, self._read
-        other._plain, other._names, other._refs = self._plain, self._names, self._refs
-        other._born = self._born
+        memo, known = other._memo, self._memo
+        memo.wanted, memo.columns, memo.features = known.wanted, known.columns, known.features
+        memo.births = known.births
+        shared, found = other._pass_memo, self._pass_memo
+        shared.names, shared.refs, shared.columns = found.names, found.refs, found.columns
         return other
 
     @property
@@ -183,7 +192,7 @@ class StateInstant:
 
     def column(self, kind: str, name: str) -> Mapping[str, Datum]:
         """One declared field of every subject of a kind, tensors with their features."""
-        found = self._columns.get((kind, name))
+        found = self._memo.columns.get((kind, name))
         if found is not None:
             return found
         if kind in PASSING and self.samples is not None:
@@ -194,18 +203,18 @@ class StateInstant:
         self, kind: str, name: str, features: tuple[str, ...] = ()
     ) -> Mapping[str, Datum]:
         """The same as the source has it now, whatever is remembered."""
-        found = self._columns.get((kind, name))
+        found = self._memo.columns.get((kind, name))
         if found is None:
-            self._wanted.setdefault((kind, name), set()).update(features)
+            self._memo.wanted.setdefault((kind, name), set()).update(features)
             self.fetch()
-            found = self._columns[kind, name]
+            found = self._memo.columns[kind, name]
         return found
 
     def subjects(self, kind: str) -> tuple[str, ...]:
         """Canonical names, the oldest first."""
-        found = self._names.get(kind)
+        found = self._pass_memo.names.get(kind)
         if found is None:
-            found = self._names[kind] = tuple(self.source.subjects(kind))
+            found = self._pass_memo.names[kind] = tuple(self.source.subjects(kind))
         return found
 
     def chosen(self, kind: str, filters: tuple[tuple[str, Datum], ...]) -> tuple[str, ...]:
@@ -214,11 +223,11 @@ class StateInstant:
         held = self.structure
         key = (kind, str(filters))
         if held is None or any((kind, name) not in STRUCTURE for name, _ in filters):
-            if any((kind, name) in self._columns for name, _ in filters):
+            if any((kind, name) in self._memo.columns for name, _ in filters):
                 return self._chosen(kind, names, filters)
-            found = self._picked.get(key)
+            found = self._pass_memo.chosen.get(key)
             if found is None:
-                found = self._picked[key] = self._chosen(kind, names, filters)
+                found = self._pass_memo.chosen[key] = self._chosen(kind, names, filters)
             return found
         known = held.chosen.get(key)
         if known is None or known[0] != names:
@@ -229,7 +238,7 @@ class StateInstant:
         self, kind: str, names: tuple[str, ...], filters: tuple[tuple[str, Datum], ...]
     ) -> tuple[str, ...]:
         for name, wanted in filters:
-            column = self._columns.get((kind, name))
+            column = self._memo.columns.get((kind, name))
             if column is None:
                 column = self._plain_column((kind, name))
             read = column.get
@@ -244,15 +253,20 @@ class StateInstant:
 
     def born_between(self, kind: str, first: int, last: int) -> tuple[str, ...]:
         """The subjects whose first sample lies between two instants, both included."""
-        born = self.source.born if self.samples is None else self.samples.born
-        if kind not in self._born:
-            self._born[kind] = dict(born(kind))
-        at = self._born[kind]
+        at = self._births(kind)
         return tuple(name for name in at if first <= at[name] <= min(last, self.seq))
+
+    def _births(self, kind: str) -> Mapping[str, int]:
+        """Subject -> the instant of its first sample, for those that exist at the first such call."""
+        births = self._memo.births
+        if kind not in births:
+            born = self.source.born if self.samples is None else self.samples.born
+            births[kind] = dict(born(kind))
+        return births[kind]
 
     def refs(self, kind: str) -> tuple[Ref, ...] | Missing:
         """All subjects of a kind as values."""
-        found = self._refs.get(kind)
+        found = self._pass_memo.refs.get(kind)
         if found is None:
             names = self.subjects(kind)
             held = self.structure
@@ -263,7 +277,7 @@ class StateInstant:
                 found = tuple([Ref(kind, name) for name in names])
                 if held is not None:
                     held.refs[kind] = (names, found)
-            self._refs[kind] = found
+            self._pass_memo.refs[kind] = found
         return found
 
     # fields
@@ -363,11 +377,11 @@ class StateInstant:
 
     def _places_of(self, kind: str) -> Mapping[str, int]:
         """The position of each subject of a kind in order of creation."""
-        found = self._places.get(kind)
+        found = self._pass_memo.places.get(kind)
         if found is None:
             past = self.source.past
             names = self.subjects(kind) if past is None else past.ever(kind)
-            found = self._places[kind] = {name: place for place, name in enumerate(names)}
+            found = self._pass_memo.places[kind] = {name: place for place, name in enumerate(names)}
         return found
 
     # context
@@ -376,7 +390,7 @@ class StateInstant:
         """A context value: `step` and the like, or the latest sample."""
         value = self._sampled(name)
         if value.__class__ is NumberInTransfer:
-            value = self._values[name] = arrived(value)
+            value = self._memo.ambients[name] = arrived(value)
         return value
 
     def arrived(self, name: str) -> Datum:
@@ -388,9 +402,10 @@ class StateInstant:
 
     def _sampled(self, name: str) -> Datum:
         """A context value, read once; it may be in transfer."""
-        if name not in self._values:
-            self._values[name] = self._ambient(name)
-        return self._values[name]
+        ambients = self._memo.ambients
+        if name not in ambients:
+            ambients[name] = self._ambient(name)
+        return ambients[name]
 
     def _ambient(self, name: str) -> Datum:
         if name == "rank":
@@ -428,7 +443,7 @@ class FirstSamples(StateInstant):
         if found is None:
             past = self.source.past
             raw = {} if past is None else past.first(kind, name)
-            names = tuple(sorted(self._wanted.get((kind, name), ())))
+            names = tuple(sorted(self._memo.wanted.get((kind, name), ())))
             samples = read_samples(self.source, handles(raw.values()), names)
             found = self._firsts[kind, name] = column_of(raw, samples)
         return found

@@ -14,7 +14,7 @@ from tspec.runtime.functions import apply, is_of_class
 from tspec.runtime.generated import GeneratedModule, Unopened
 from tspec.runtime.given import CompiledFor
 from tspec.runtime.install import Installed
-from tspec.runtime.joint import JointDecision, SubjectChoice
+from tspec.runtime.joint import JointDecision
 from tspec.runtime.live.watch import EntitySpec, EventSpec, FieldSpec, GroupSpec, WatchSpec
 from tspec.runtime.members import (
     constant,
@@ -26,6 +26,7 @@ from tspec.runtime.members import (
     previous,
     transpose,
 )
+from tspec.runtime.pending import SubjectChoice
 from tspec.runtime.results import RuleRecord
 from tspec.runtime.series.history import TimeFold
 from tspec.runtime.values import (

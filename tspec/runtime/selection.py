@@ -12,12 +12,13 @@ class StepState(Enum):
 
     CHECKED = auto()
     ENDS = auto()
-    """It is left out and opens right now: windows that end here still close."""
+    """The step that opens at this boundary is left out; windows of the step before still close."""
     FIRST_LEFT_OUT = auto()
-    """It is the first one that is left out."""
+    """The first of the steps that are left out; its opening boundary is over."""
     SECOND_LEFT_OUT = auto()
-    """It is the second one: the ranks have their last meeting before the next step that is checked."""
+    """The second of them. As it opens, the ranks decide for the last time before the next checked step."""
     LEFT_OUT = auto()
+    """A later one."""
 
 
 OUT = frozenset({StepState.FIRST_LEFT_OUT, StepState.SECOND_LEFT_OUT, StepState.LEFT_OUT})
@@ -28,7 +29,7 @@ _NEXT = {
     StepState.SECOND_LEFT_OUT: StepState.LEFT_OUT,
     StepState.LEFT_OUT: StepState.LEFT_OUT,
 }
-"""The state before a step that is left out -> the state in it."""
+"""The state of a step -> that of the next one, if that one is left out."""
 
 
 class StepSelection:

@@ -10,7 +10,7 @@ from itertools import product
 
 from tspec.reasons import VERDICTS, Verdict
 from tspec.runtime.instant import StateInstant
-from tspec.runtime.joint import Choices, PendingInstance, Ranks, SubjectChoice, Subjects, named
+from tspec.runtime.pending import Choices, PendingInstance, Ranks, SubjectChoice, Subjects, named
 from tspec.runtime.results import InstanceResult, RuleRecord, location_of, step_of, verdict_of
 from tspec.runtime.windows import At, RuleWindow
 from tspec.values import Datum, show
@@ -36,7 +36,9 @@ class RuleState:
     entries: list[PendingInstance] = field(default_factory=list)
     """Instances that are decided with other ranks or with earlier instances."""
     begun: bool = False
-    """An instance was read for its history: the first one, whatever its condition."""
+    """True once an instance was taken. Of a rule with a history the first one is taken even if `when`
+    is false, as `first(x)` is its value.
+    """
     windows: list[tuple[int, tuple[Datum, ...]]] = field(default_factory=list)
     """(step, fields) of the calls that were windows on this rank, for rules that look across ranks."""
     done: dict[Ranks, set[Subjects]] = field(default_factory=dict)
@@ -45,10 +47,14 @@ class RuleState:
     """The keys of windows of a rule with `once` that have no choice left to decide. Nothing is read
     for such a window.
     """
-    settled_in: Hashable = None
-    """The subjects, and what determines their groups, for which `settled` is true."""
-    there: set[tuple[At, Subjects]] = field(default_factory=set)
-    """Places and subjects of windows that a filter on results selects, of this step and the one before."""
+    settled_for: Hashable = None
+    """The basis of choice (`_choice_basis`) when `settled` was filled; if it changes, `settled` is
+    cleared.
+    """
+    taken: set[tuple[At, Subjects]] = field(default_factory=set)
+    """(place, subjects) of the windows taken in this step and the one before, for a rule whose
+    filters are known only when a call returns.
+    """
     idle_choices: dict[Ranks, Choices] = field(default_factory=dict)
     """Group -> the choices of the latest idle window that its other ranks know."""
     groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -86,9 +92,17 @@ class RuleState:
     ) -> None:
         """Count a violated instance of this rank alone, and report it."""
         read = {text: show(value) for text, value in values}
-        number, at = self.declared.number, location_of(self.declared, w)
         self.enter(
-            InstanceResult(number, (w.rank,), w.at, subjects, "violated", "", step_of(w), read, at)
+            InstanceResult(
+                rule=self.declared.number,
+                ranks=(w.rank,),
+                at=w.at,
+                subjects=subjects,
+                verdict="violated",
+                step=step_of(w),
+                values=read,
+                location=location_of(self.declared, w),
+            )
         )
 
     def enter(self, result: InstanceResult) -> None:
@@ -133,19 +147,22 @@ class RuleState:
         self.counts["idle"] += math.prod(map(len, window.choices))
         if self.observer is not None:
             for entry in window.instances():
-                names = named(entry.subjects, entry.at)
-                number, step = self.declared.number, entry.step
-                self.observer(
-                    InstanceResult(number, entry.group, entry.at, names, "idle", "", step)
-                )
+                self.observer(entry.result("idle"))
 
     def _observe(
         self, w: RuleWindow, subjects: tuple[str, ...], verdict: Verdict, reason: str
     ) -> None:
         assert self.observer is not None
-        number = self.declared.number
         self.observer(
-            InstanceResult(number, (w.rank,), w.at, subjects, verdict, reason, step_of(w))
+            InstanceResult(
+                rule=self.declared.number,
+                ranks=(w.rank,),
+                at=w.at,
+                subjects=subjects,
+                verdict=verdict,
+                reason=reason,
+                step=step_of(w),
+            )
         )
 
     def take(self, w: RuleWindow, choice: SubjectChoice, leaves: tuple[Datum, ...] | None) -> None:
@@ -154,7 +171,7 @@ class RuleState:
         """
         call = -1 if w.call is None else w.call.id
         deferred = w.pattern is not None and w.pattern.deferred
-        if deferred and not self.declared.across and not self._is_first_there(w, choice.subjects):
+        if deferred and not self.declared.across and not self._is_first_at(w, choice.subjects):
             return
         if self.declared.once and named(choice.subjects, w.at) in self.done.get(choice.group, ()):
             return
@@ -223,15 +240,15 @@ class RuleState:
             else:
                 self.take_idle(w, group, (kind,), choices)
 
-    def _is_first_there(self, w: RuleWindow, subjects: Subjects) -> bool:
-        """True if the call is the first to return at this place.
+    def _is_first_at(self, w: RuleWindow, subjects: Subjects) -> bool:
+        """True if the call is the first to return at its place.
 
         If nested calls match by their results, the inner one counts.
         """
         step = w.at[0]
-        self.there = {one for one in self.there if one[0][0] >= step - 1}
-        first = (w.at, subjects) not in self.there
-        self.there.add((w.at, subjects))
+        self.taken = {one for one in self.taken if one[0][0] >= step - 1}
+        first = (w.at, subjects) not in self.taken
+        self.taken.add((w.at, subjects))
         return first
 
     def is_new(self, group: Ranks, subjects: Subjects) -> bool:
@@ -247,9 +264,9 @@ class RuleState:
         """Record that all choices of a window of a rule with `once` are decided, if they are."""
         if self.declared.over is None or self.entries:
             return
-        there = self._there(w.now)
-        if there != self.settled_in or len(self.settled) == MOST_SETTLED:
-            self.settled_in = there
+        basis = self._choice_basis(w.now)
+        if basis != self.settled_for or len(self.settled) == MOST_SETTLED:
+            self.settled_for = basis
             self.settled.clear()
         self.settled.add(w.key)
 
@@ -258,10 +275,10 @@ class RuleState:
 
         `key`: the values of the call's fields that the rule's window filters.
         """
-        return key in self.settled and self.settled_in == self._there(now)
+        return key in self.settled and self.settled_for == self._choice_basis(now)
 
-    def _there(self, now: StateInstant) -> Hashable:
-        """What determines the choices of subjects, and their groups."""
+    def _choice_basis(self, now: StateInstant) -> Hashable:
+        """The subjects of each kind, and what determines their groups: version and world size."""
         subjects = tuple(now.subjects(kind) for kind in self.declared.over or ())
         # Looking at the subjects may find that a model was changed, which changes the version.
         return (subjects, now.source.version, now.source.world)

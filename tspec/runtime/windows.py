@@ -13,10 +13,14 @@ from tspec.runtime.calls.log import CallLog
 from tspec.runtime.cut_off import CutOffInstant
 from tspec.runtime.edges import Location, Missing, Ref
 from tspec.runtime.instant import StateInstant
+from tspec.runtime.series.history import Index
 from tspec.runtime.values import NOT_RECORDED
 from tspec.values import Datum
 
 At = tuple[int, int]
+"""The place of a window: (step, number of the call among the matching ones of the step) or (step,
+number of the micro-batch); for other spans, (number of the span, 0).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,7 @@ class RuleWindow:
 
     Subjects are chosen at `now` and values read at `end` (the same, unless the window is cut off).
     `was` is the instant at which it opened. Calls in it begin from `first` to `last`, and transient
-    subjects are created from `born[0]` to `born[1]`, all included. `index` is its place for `over`:
-    step, epoch, microbatches so far.
+    subjects are created from `born[0]` to `born[1]`, all included. `index` is its place for `over`.
     """
 
     __slots__ = (
@@ -83,7 +86,7 @@ class RuleWindow:
         self._rank: int | None = None
         self.begin = was.seq
         self.at: At = (0, 0)
-        self.index = (0, 0, 0)
+        self.index: Index = (0, 0, 0)
         self.first = self.last = was.seq
         self.born = (was.seq, was.seq)
         self.pattern: Pattern | None = None

@@ -17,11 +17,12 @@ from tspec.resolve.program.queries import group_names, variables
 from tspec.resolve.program.types import holds_tensors, plain
 from tspec.resolve.program.walk import operands
 from tspec.targets.idle import (
-    are_any,
-    choices,
-    counted_at_hook,
-    told_as_one,
-    told_by_group,
+    Flag,
+    any_subject_code,
+    choices_code,
+    flag_tested_at_hook,
+    kind_sent_by_group,
+    kinds_sent_as_one,
 )
 from tspec.targets.joints import JointStatements, is_leaf
 from tspec.targets.literals import comment, identifier, literal
@@ -29,6 +30,8 @@ from tspec.targets.scalars import Scalars, waits
 from tspec.targets.wants import wants_name
 
 INDENT = "    "
+OWN_CALL = "None"
+"""Python for the window's own call among the names of subjects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,10 @@ class _Writer:
     scalars: Scalars
     lines: list[str] = field(default_factory=list)
     depth: int = 1
-    subjects: list[str] = field(default_factory=list)
-    """Python for the name of each subject."""
+    subjects: list[str | None] = field(default_factory=list)
+    """The variable that holds the name of each subject; None for the window's own call, which has
+    no name.
+    """
     persistent: list[str] = field(default_factory=list)
     passing: list[str] = field(default_factory=list)
     loops: int = 0
@@ -72,10 +77,10 @@ def body(plan: Plan, rule: RulePlan) -> Body:
     """The functions of one rule. Raises NotCompiled for an expression without generated code."""
     loops = any(not is_windows_call(one, rule.rule) for one in rule.rule.subjects)
     scalars = Scalars(plan, rule, hoisting=loops)
-    idle, whole = _idle(scalars), _Writer(scalars)
-    # The values that these choices read are read first. All others are read only in a window that
-    # is not idle.
-    first = len(scalars.columns), len(scalars.hoisted)
+    idle = _idle(scalars)
+    head = [*_head(scalars), *scalars.take_declarations(), *idle]
+    # All other values are read only in a window that is not idle.
+    whole = _Writer(scalars)
     _choices(whole)
     joint = JointStatements(rule.number, rule.rule.window.every)
     if rule.alone:
@@ -83,10 +88,9 @@ def body(plan: Plan, rule: RulePlan) -> Body:
         statements: tuple[str, ...] = ()
     else:
         statements = tuple(_leaves(whole, joint))
-    head = (*_head(scalars), *_columns(scalars, (0, 0), first), *idle)
+    head += [*_beginnings(rule), *scalars.take_declarations()]
     name = f"r{rule.number}_{identifier(rule.rule.qualified)}"
     read = tuple((each.text, each.each_member) for each in reads(rule.rule))
-    head = (*head, *_beginnings(rule), *_columns(scalars, first))
     lines = (*(INDENT + line for line in head), *whole.lines)
     return Body(name, lines, statements, read, tuple(joint.times))
 
@@ -109,18 +113,18 @@ def _idle(scalars: Scalars) -> list[str]:
     """The statements for a window whose instances are all idle."""
     one, rule = scalars.rule, scalars.rule.rule
     found: list[str] = []
-    counted = counted_at_hook(one)
-    if rule.across and counted != "ungrouped":
-        found += _idle_if("ungrouped", scalars, f", {literal(no_group(group_names(rule)))}")
-    if one.guard is None or counted == "idle":
+    tested = flag_tested_at_hook(one)
+    if rule.across and tested is not Flag.UNGROUPED:
+        found += _idle_if(Flag.UNGROUPED, scalars, f", {literal(no_group(group_names(rule)))}")
+    if one.guard is None or tested is Flag.IDLE:
         return found
-    if one.alone or (one.history and not rule.across and choices(one)):
-        return [*found, *_idle_if("idle", scalars, "")]
+    if one.alone or (one.history and not rule.across and choices_code(one)):
+        return [*found, *_idle_if(Flag.IDLE, scalars, "")]
     w = _Writer(scalars)
-    if kinds := told_as_one(one):
+    if kinds := kinds_sent_as_one(one):
         _group(w)
-        w.put(f"rule.take_idle(w, group, {literal(kinds)}, {choices(one)})")
-    elif kind := told_by_group(one):
+        w.put(f"rule.take_idle(w, group, {literal(kinds)}, {choices_code(one)})")
+    elif kind := kind_sent_by_group(one):
         w.put("found = {}")
         _choices(w)
         w.put(f"found.setdefault((group, why), []).append({w.subjects[0]})")
@@ -129,19 +133,19 @@ def _idle(scalars: Scalars) -> list[str]:
     else:
         _choices(w)
         w.put(f"rule.take(w, {_choice(w)}, None)")
-    return [*found, "if w.idle:", *w.lines, f"{INDENT}return"]
+    return [*found, f"if w.{Flag.IDLE}:", *w.lines, f"{INDENT}return"]
 
 
-def _idle_if(flag: str, scalars: Scalars, reason: str) -> Iterator[str]:
+def _idle_if(flag: Flag, scalars: Scalars, reason: str) -> Iterator[str]:
     """Count the instances of an idle window of this rank alone."""
     yield f"if w.{flag}:"
-    if chosen := choices(scalars.rule):
+    if chosen := choices_code(scalars.rule):
         yield f"{INDENT}rule.idle(w, {chosen}{reason})"
     else:
         w = _Writer(scalars)
         subjects, last = scalars.rule.rule.subjects, _last_elements(scalars.rule.rule)
         _loops(w, subjects if last is None else subjects[:-1])
-        names = "".join(f"({one},), " for one in w.subjects)
+        names = "".join(f"({one or OWN_CALL},), " for one in w.subjects)
         if last is not None:
             names += f"w.names({scalars.code(last, 'now')}),"
         w.put(f"rule.idle(w, ({names.rstrip()}){reason})")
@@ -166,20 +170,10 @@ def _head(s: Scalars) -> Iterator[str]:
         # At the end of a recording, no hook has declared the values to read.
         yield "if w.cut:"
         yield f"{INDENT}now.want({columns})"
-    any_ = are_any(s.rule)
-    if any_ and not _group_is_of_call(s.rule.rule):
-        yield f"if not now.{any_}:"
+    any_subject = any_subject_code(s.rule)
+    if any_subject and not _group_is_of_call(s.rule.rule):
+        yield f"if not now.{any_subject}:"
         yield f"{INDENT}return"
-
-
-def _columns(
-    s: Scalars, start: tuple[int, int], stop: tuple[int | None, int | None] = (None, None)
-) -> Iterator[str]:
-    """The statements that compute columns and values which are the same for all subjects, in the order in which they were requested."""
-    for (frame, kind, name), variable in list(s.columns.items())[start[0] : stop[0]]:
-        yield f"{variable} = {frame}.column({literal(kind)}, {literal(name)})"
-    for variable, code in list(s.hoisted.values())[start[1] : stop[1]]:
-        yield f"{variable} = {code}"
 
 
 def _beginnings(rule: RulePlan) -> Iterator[str]:
@@ -215,7 +209,7 @@ def _loop(w: _Writer, clause: r.For, place: int) -> None:
     s, rule, collection = w.scalars, w.scalars.rule.rule, clause.collection
     if is_windows_call(clause, rule):
         s.variables[clause.variable] = "w.call"
-        w.subjects.append("None")
+        w.subjects.append(None)
         return
     name, value = (
         f"n{place}_{identifier(clause.variable)}",
@@ -322,7 +316,8 @@ def _group(w: _Writer) -> None:
 
 
 def _subject_names(w: _Writer, own: str) -> str:
-    return "(" + "".join(f"{own if one == 'None' else one}, " for one in w.subjects).rstrip() + ")"
+    """Python for the names of the subjects of one choice. `own` stands for the window's own call."""
+    return "(" + "".join(f"{one or own}, " for one in w.subjects).rstrip() + ")"
 
 
 # --- conditions and claims ----------------------------------------------------------------------
@@ -431,7 +426,7 @@ def _choice(w: _Writer) -> str:
     said = {
         "group": "group" if rule.across else "(w.rank,)",
         "no_group": "why" if rule.across else "",
-        "subjects": _subject_names(w, "None"),
+        "subjects": _subject_names(w, OWN_CALL),
         "persistent": f"({persistent})" if persistent else "",
         "passing": "True" if w.passing else "",
         "wanted": f"({wanted.rstrip()})" if wanted else "",

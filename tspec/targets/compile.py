@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tspec.plan.build import build
-from tspec.plan.events import fields_of
 from tspec.plan.model import Plan, RulePlan, UnopenedPlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.documentation import explanation
 from tspec.resolve.program.text import claim_text
 from tspec.resources import stable
 from tspec.targets.bodies import INDENT, Body, body, comment_of
-from tspec.targets.hooks import declared, hooks, windows_of
+from tspec.targets.hooks import hooks
 from tspec.targets.layout import laid_out
 from tspec.targets.literals import comment, literal
+from tspec.targets.records import record_code
 from tspec.targets.scalars import NotCompiled
 from tspec.targets.wants import kept_field, want_list, wants
 from tspec.targets.watched import watched
+from tspec.targets.windows import window_patterns
 
 if TYPE_CHECKING:
     import jinja2
@@ -127,7 +128,7 @@ def _render(
         spans=[(literal(span), hook.name) for span, hook in points.spans],
         passes=[(literal(event), hook.name) for event, hook in points.passes],
         calls=[(literal(event), found) for event, found in _calls(plan).items()],
-        deferred=[(literal(event), windows_of(plan, event)) for event in plan.deferred],
+        deferred=[(literal(event), window_patterns(plan, event)) for event in plan.deferred],
         passing=want_list(plan.passing),
         firsts=want_list(plan.firsts),
         kinds=literal(plan.kinds),
@@ -171,7 +172,7 @@ def _calls(plan: Plan) -> dict[str, list[tuple[int, int]]]:
     for one in plan.rules:
         event = one.rule.window.event
         if event is not None and one.rule.window.kind in ("during", "calls"):
-            pattern = plan.pattern(event.events, fields_of(event)).number
+            pattern = plan.pattern(event).number
             for name in sorted(set(event.events)):
                 found.setdefault(name, []).append((one.number, pattern))
     return dict(sorted(found.items()))
@@ -190,7 +191,7 @@ def _rule(plan: Plan, one: RulePlan, text: Body) -> dict[str, object]:
         "times": text.times,
         "wants": list(wants(one)),
         "read": literal(text.read),
-        "declared": declared(plan, one, explanation(one.rule.doc)),
+        "declared": record_code(plan, one, explanation(one.rule.doc)),
     }
 
 

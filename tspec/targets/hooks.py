@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import get_args
 
-from tspec.builtin.kinds import PASSING
 from tspec.diagnostics import with_article
 from tspec.plan.calls import needs_begin
-from tspec.plan.events import counted, fields_of, is_windows_call
 from tspec.plan.model import Plan, RulePlan
-from tspec.plan.reads import Frame
 from tspec.reasons import no_group
 from tspec.resolve.program import rules as r
-from tspec.resolve.program.failures import failure
 from tspec.resolve.program.queries import group_names
 from tspec.targets.bodies import INDENT, comment_of
+from tspec.targets.flags import (
+    Guards,
+    flag_tests,
+    flags_of,
+    guards_of,
+    set_flags,
+    unless_flagged,
+)
 from tspec.targets.idle import (
-    are_any,
-    choices,
-    conditions_of,
-    conditions_on_place,
-    counted_at_hook,
-    lookers_in_windows,
+    Flag,
+    any_subject_code,
+    choices_code,
+    flag_tested_at_hook,
     may_pass,
     unread_conditions,
-    windows_on,
 )
 from tspec.targets.literals import comment, identifier, literal
+from tspec.targets.passed_over import pass_lines
 from tspec.targets.scalars import Scalars
-from tspec.targets.settled import settled_over
 from tspec.targets.wants import wants_name
-
-SPANS = ("step", "microbatch", "epoch", "run")
+from tspec.targets.windows import window_pattern, window_patterns, windows_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
     begins = tuple((event, _begin(plan, names, event, unique[event])) for event in events)
     ends = tuple((event, _end(plan, names, event, unique[event])) for event in events)
     spans = tuple(
-        (span, _span(plan, names, span)) for span in SPANS if _spans(plan, span) or span == "step"
+        (span, _span(plan, names, span))
+        for span in get_args(r.SpanName)
+        if _spans(plan, span) or span == "step"
     )
     passes = tuple(
         (event, _pass(plan, names, event, unique[event]))
@@ -74,41 +76,30 @@ def hooks(plan: Plan, names: dict[int, str]) -> HookFunctions:
     return HookFunctions(begins, ends, spans, passes)
 
 
-def _of_event(plan: Plan, event: str, *kinds: str) -> list[RulePlan]:
-    return [one for one in windows_on(plan, event) if one.rule.window.kind in kinds]
-
-
-def _pattern(plan: Plan, rule: RulePlan) -> str:
-    event = rule.rule.window.event
-    assert event is not None
-    return f"P{plan.pattern(event.events, fields_of(event)).number}"
-
-
-def windows_of(plan: Plan, event: str) -> list[int]:
-    """The numbers of the patterns that make calls of the event windows."""
-    return sorted({int(_pattern(plan, one)[1:]) for one in windows_on(plan, event)})
-
-
 # --- calls --------------------------------------------------------------------------------------
 
 
 def _begin(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
     before = _of_event(plan, event, "before")
     opening = [one for one in _of_event(plan, event, "during", "calls") if needs_begin(one)]
-    head = ["e = tracker.begin_call(call, source)", *_unread(plan, event)]
-    lines = [f"tracker.count(e, P{number})" for number in windows_of(plan, event)]
+    guards = guards_of(plan, [*before, *opening])
+    lines = ["e = tracker.begin_call(call, source)", *_unread(plan, event), *guards.statements()]
+    lines += [f"tracker.count(e, P{number})" for number in window_patterns(plan, event)]
     for one in before:
-        lines += _looked_at(plan, one, "before", "e.now")
+        lines += _looked_at(plan, one, "before", guards)
     for one in opening:
-        lines += _opening(plan, one)
+        lines += _opening(plan, one, guards)
     lines += _readings(plan, event)
     lines += _hold(opening, plan, event)
     for one in before:
         lines += _run(one, names)
-    lines = [*head, *_shared(plan, [*before, *opening], lines)]
     return HookFunction(
         f"begin_{suffix}", "tracker, call, source", comment(f"{event} begins."), tuple(lines)
     )
+
+
+def _of_event(plan: Plan, event: str, *kinds: str) -> list[RulePlan]:
+    return [one for one in windows_on(plan, event) if one.rule.window.kind in kinds]
 
 
 def _unread(plan: Plan, event: str) -> Iterator[str]:
@@ -127,229 +118,86 @@ def _unread(plan: Plan, event: str) -> Iterator[str]:
 
 def _end(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
     closing = _of_event(plan, event, "during", "calls", "after")
-    head = ["e = tracker.end_call(call, source)", "if e is None:", f"{INDENT}return"]
-    lines: list[str] = []
+    guards = guards_of(plan, closing)
+    lines = ["e = tracker.end_call(call, source)", "if e is None:", f"{INDENT}return"]
+    lines += guards.statements()
     for one in closing:
-        lines += _looked_at(plan, one, "close_window", "e.now")
+        lines += _looked_at(plan, one, "close_window", guards)
     lines += _readings(plan, event)
     lines += _hold([], plan, event)
     for one in closing:
         lines += _run(one, names)
     lines.append("tracker.leave(e)")
-    lines = [*head, *_shared(plan, closing, lines)]
     return HookFunction(
         f"end_{suffix}", "tracker, call, source", comment(f"{event} returns."), tuple(lines)
     )
 
 
 def _pass(plan: Plan, names: dict[int, str], event: str, suffix: str) -> HookFunction:
-    conditions = dict.fromkeys(
-        Scalars(plan, one, window="").code(guard, "now")
-        for one, guard in conditions_of(plan, event)
-    )
-    lines = []
-    if windows := lookers_in_windows(plan, event):
-        lines += [f"if tracker.is_open({literal(windows)}):", f"{INDENT}return False"]
-    lines += [*_rests(plan, event), "now = tracker.instant(source, call.context)"]
-    for condition in conditions:
-        lines += [f"if {condition} is not False:", f"{INDENT}return False"]
-    if not all(map(counted_at_hook, windows_on(plan, event))):
-        lines.append("tracker.in_forward(call, now)")
-    shared = _shared_choices(windows_on(plan, event))
-    lines += [f"{name} = {code}" for code, name in shared.items()]
-    for number in windows_of(plan, event):
-        lines.append(f"w = tracker.passed(call, now, P{number})")
-        for one in windows_on(plan, event):
-            if _pattern(plan, one) != f"P{number}":
-                continue
-            lines.append(f"# {comment_of(one.rule)}")
-            if code := choices(one):
-                lines.append(f"tracker.idle_passed(w, {one.number}, {shared.get(code, code)})")
-            else:
-                lines.append(f"tracker.run_passed(w, {one.number}, {names[one.number]})")
-    lines.append("return True")
     doc = comment(f"Pass over a call of {event}, if no rule reads anything of it: true if so.")
-    return HookFunction(f"pass_{suffix}", "tracker, call, source", doc, tuple(lines))
+    lines = tuple(pass_lines(plan, names, event))
+    return HookFunction(f"pass_{suffix}", "tracker, call, source", doc, lines)
 
 
-def _shared_choices(rules: list[RulePlan]) -> dict[str, str]:
-    """Python for choices that several rules have, with the variable that holds them."""
-    counts = Counter(choices(one) for one in rules)
-    several = [code for code, count in counts.items() if "now." in code and count > 1]
-    return {code: f"c{place}" for place, code in enumerate(several)}
-
-
-def _rests(plan: Plan, event: str) -> Iterator[str]:
-    """Conditions on the place alone, evaluated once between two boundaries."""
-    conditions = dict.fromkeys(
-        Scalars(plan, one, window="").code(guard, "now")
-        for one, guard in conditions_on_place(plan, event)
-    )
-    if not conditions:
-        return
-    yield "rests = tracker.rests(call)"
-    yield "if rests is None:"
-    yield f"{INDENT}now = tracker.instant(source, call.context)"
-    for place, each in enumerate(conditions):
-        yield f"{INDENT}rests = {'rests and ' if place else ''}{each} is False"
-    yield f"{INDENT}tracker.keep_rest(call, rests)"
-    yield "if rests:"
-    for number in windows_of(plan, event):
-        found = [one for one in windows_on(plan, event) if _pattern(plan, one) == f"P{number}"]
-        rules = " ".join(f"({one.number}, {choices(one)})," for one in found)
-        yield f"{INDENT}tracker.idle_all(call, source, P{number}, ({rules}))"
-    yield f"{INDENT}return True"
-
-
-def _looked_at(plan: Plan, one: RulePlan, method: str, now: str) -> Iterator[str]:
+def _looked_at(plan: Plan, one: RulePlan, method: str, guards: Guards) -> Iterator[str]:
     """Code that decides whether a rule is looked at here, and declares the values that it will
     read.
     """
-    number, pattern = one.number, _pattern(plan, one)
-    kind = one.rule.window.kind
+    number, pattern = one.number, f"P{window_pattern(plan, one)}"
+    during = one.rule.window.kind == "during"
     opened = method == "close_window" and needs_begin(one)
-    ungrouped = "" if opened else _ungrouped(one)
-    idle = "" if kind == "during" else _is_idle(plan, one)
+    # A window that opened before has its group; the condition of a `during` was read as it opened.
+    new = {Flag.UNGROUPED: not opened, Flag.IDLE: not during}
+    tests = flag_tests(one, guards, [flag for flag, is_new in new.items() if is_new])
     yield f"# {comment_of(one.rule)}"
     yield f"w{number} = None"
     yield f"if {f'tracker.opened(e, {number})' if opened else f'tracker.is_due(e, {number}, {pattern})'}:"
     indent = INDENT
-    if counted_at_hook(one):
-        reason = f", {literal(no_group(group_names(one.rule)))}" if ungrouped else ""
-        yield f"{INDENT}if {ungrouped or idle}:"
-        yield f"{INDENT * 2}tracker.idle(e, {number}, {pattern}, {choices(one)}{reason})"
+    if (tested := flag_tested_at_hook(one)) is not None:
+        why = f", {literal(no_group(group_names(one.rule)))}" if tested is Flag.UNGROUPED else ""
+        yield f"{INDENT}if {tests.pop(tested)}:"
+        yield f"{INDENT * 2}tracker.idle(e, {number}, {pattern}, {choices_code(one)}{why})"
         yield f"{INDENT}else:"
         indent = INDENT * 2
-        ungrouped, idle = "", idle if ungrouped else ""
     yield f"{indent}w{number} = tracker.{method}(e, {number}, {pattern})"
-    flags = [name for name, code in (("ungrouped", ungrouped), ("idle", idle)) if code]
-    said = zip(flags, filter(None, (ungrouped, idle)), strict=True)
-    yield from _flagged(f"w{number}", dict(said), indent)
-    if opened:
-        flags = _flags(one)
-    yield from _want(one, now, wants_name(one, "now"), indent, f"w{number}", flags)
+    yield from set_flags(f"w{number}", tests, indent)
+    flags = flags_of(one) if opened else list(tests)
+    yield from unless_flagged(f"w{number}", flags, _want(one), indent)
 
 
-def _opening(plan: Plan, one: RulePlan) -> Iterator[str]:
+def _opening(plan: Plan, one: RulePlan, guards: Guards) -> Iterator[str]:
     """A window opens: read now the values that `old` and the condition of a `during` will need."""
-    number, pattern = one.number, _pattern(plan, one)
+    number, pattern = one.number, f"P{window_pattern(plan, one)}"
     during = one.rule.window.kind == "during"
     yield f"# {comment_of(one.rule)}"
     yield f"if tracker.is_due(e, {number}, {pattern}):"
-    idle = _is_idle(plan, one) if during else ""
-    reads = list(_reads_start(one, "e.now"))
-    said = [(name, code) for name, code in (("ungrouped", _ungrouped(one)), ("idle", idle)) if code]
-    window = f"o{number} = " if said else ""
+    tests = flag_tests(one, guards, tuple(Flag) if during else (Flag.UNGROUPED,))
+    window = f"o{number} = " if tests else ""
     yield f"{INDENT}{window}tracker.open_window(e, {number}, {pattern})"
-    yield from _flagged(f"o{number}", dict(said), INDENT)
-    yield from _unless(f"o{number}", [name for name, _ in said], reads, INDENT)
-
-
-def _flagged(window: str, flags: Mapping[str, str], indent: str) -> Iterator[str]:
-    """Lines that set the flags of a window. If it has no group, its condition is not read."""
-    for name, code in flags.items():
-        unless = f"not {window}.ungrouped and " if name == "idle" and "ungrouped" in flags else ""
-        yield f"{indent}{window}.{name} = {unless}{code}"
+    yield from set_flags(f"o{number}", tests, INDENT)
+    yield from unless_flagged(f"o{number}", tests, _reads_start(one, "e.now"), INDENT)
 
 
 def _reads_start(one: RulePlan, now: str) -> Iterator[str]:
     """The reads at the opening of a window."""
-    columns, kept = wants_name(one, "was"), _kept(one)
+    columns = wants_name(one, "was")
+    kinds, ambients = one.reads.context("was")
     if columns:
         yield f"e.now.want({columns})"
-    if kept:
-        yield f"{now}.keep({kept})"
+    if kinds or ambients:
+        yield f"{now}.keep({literal(kinds)}, {literal(ambients)})"
 
 
-def _flags(one: RulePlan) -> list[str]:
-    """The attributes of a rule's window that make it idle."""
-    across = ["ungrouped"] if one.rule.across else []
-    return [*across, "idle"] if one.guard is not None else across
-
-
-def _unless(window: str, flags: list[str], lines: list[str], indent: str) -> Iterator[str]:
-    """Lines that are left out in an idle window."""
-    if not lines:
-        return
-    if flags:
-        said = " or ".join(f"{window}.{name}" for name in flags)
-        yield f"{indent}if not ({said}):" if len(flags) > 1 else f"{indent}if not {said}:"
-        indent += INDENT
-    yield from (indent + line for line in lines)
-
-
-def _ungrouped(one: RulePlan) -> str:
-    """Python code that is true if this rank has no group for a rule; empty if the rule needs none."""
-    return f"not tracker.has_group(e, {one.number}, {_axes(one)})" if one.rule.across else ""
-
-
-def _is_idle(plan: Plan, one: RulePlan) -> str:
-    """Python code that is true if a rule's condition is false whatever the state is; empty if that
-    is unknown.
-    """
-    if one.guard is None:
-        return ""
-    idle = f"{_guard(plan, one)} is False"
-    return f"tracker.rules[{one.number}].begun and {idle}" if one.history else idle
-
-
-def _axes(one: RulePlan) -> str:
-    """The axes of a rule that looks across axes only; none where a field names the group."""
-    names = tuple(axis.name for axis in one.rule.across if isinstance(axis, r.Axis))
-    return literal(names if len(names) == len(one.rule.across) else ())
-
-
-def _due(plan: Plan, one: RulePlan, window: str, now: str) -> Iterator[str]:
-    """Code that decides whether a span of a rule closes here, and declares the values that it will
-    read.
-    """
-    number = one.number
-    yield f"# {comment_of(one.rule)}"
-    yield f"w{number} = {window}"
-    ungrouped = "" if one.reads.reads_start else _ungrouped(one)
-    flags = {"ungrouped": ungrouped, "idle": _is_idle(plan, one)}
-    lines = [*_flagged(f"w{number}", {name: code for name, code in flags.items() if code}, "")]
+def _want(one: RulePlan) -> Iterator[str]:
+    """Request the values that a rule will read, if it has a subject."""
     columns = wants_name(one, "now")
-    lines += _want(one, now, columns, "", f"w{number}", _flags(one))
-    if lines:
-        yield f"if w{number} is not None:"
-        yield from (INDENT + line for line in lines)
-
-
-def _want(
-    one: RulePlan, now: str, columns: str, indent: str, window: str, flags: list[str]
-) -> Iterator[str]:
-    """Request the values that a rule will read, if it has a subject and the window is not idle."""
     if not columns:
         return
-    any_ = are_any(one)
-    lines = [f"{now}.want({columns})"]
-    if any_:
-        lines = [f"if {now}.{any_}:", INDENT + lines[0]]
-    yield from _unless(window, flags, lines, indent)
-
-
-def _guard(plan: Plan, one: RulePlan) -> str:
-    """Python for the part of a condition that reads context and the call alone. It does not wait for
-    context that a device still has.
-    """
-    assert one.guard is not None
-    own = {c.variable: "e.call" for c in one.rule.subjects if is_windows_call(c, one.rule)}
-    return Scalars(plan, one, own, window="e", waiting=False).code(one.guard, "e.now")
-
-
-def _shared(plan: Plan, rules: list[RulePlan], lines: list[str]) -> Iterator[str]:
-    """The lines of a hook. A guard of several rules is evaluated once, before them."""
-    guards = Counter(_guard(plan, one) for one in rules if one.guard is not None)
-    names = {
-        guard: f"g{place}"
-        for place, guard in enumerate(guard for guard, count in guards.items() if count > 1)
-    }
-    yield from (f"{name} = {guard}" for guard, name in names.items())
-    for line in lines:
-        for guard, name in names.items():
-            line = line.replace(f"{guard} is False", f"{name} is False")
-        yield line
+    if any_subject := any_subject_code(one):
+        yield f"if e.now.{any_subject}:"
+        yield f"{INDENT}e.now.want({columns})"
+    else:
+        yield f"e.now.want({columns})"
 
 
 def _hold(opening: list[RulePlan], plan: Plan, event: str) -> Iterator[str]:
@@ -381,94 +229,50 @@ def _spans(plan: Plan, span: str) -> list[RulePlan]:
 
 def _span(plan: Plan, names: dict[int, str], span: str) -> HookFunction:
     rules = _spans(plan, span)
-    lines: list[str] = []
+    guards = guards_of(plan, rules)
+    lines = list(guards.statements())
     for one in rules:
-        lines += _due(plan, one, f"tracker.close_span(e, {one.number})", "e.now")
+        lines += _closing(one, guards)
     for one in rules:
-        ungrouped = _ungrouped(one) if one.reads.reads_start else ""
-        flag = [f"o{one.number}.ungrouped = {ungrouped}"] if ungrouped else []
-        reads = [
-            *flag,
-            *_unless(
-                f"o{one.number}",
-                ["ungrouped"] if ungrouped else [],
-                list(_reads_start(one, "e.next")),
-                "",
-            ),
-        ]
-        window = f"o{one.number} = " if reads else ""
-        lines.append(f"{window}tracker.open_span(e, {one.number})")
-        if reads:
-            lines.append(f"if o{one.number} is not None:")
-            lines += [INDENT + line for line in reads]
+        lines += _next(one, guards)
     for one in rules:
         lines += _run(one, names)
     lines += ["if e.next is None:", f"{INDENT}return"]
     lines.append("e.next.hold()")
-    lines = list(_shared(plan, rules, lines))
     doc = "The run begins or ends."
     if span != "run":
         doc = f"{with_article(span).capitalize()} ends, and the next one begins."
     return HookFunction(f"at_{span}", "tracker, e", doc, tuple(lines))
 
 
-def _kept(one: RulePlan) -> str:
-    """Kinds and context that `old` will read, as arguments; empty if there are none."""
-    kinds, ambients = _context(one, "was")
-    return f"{literal(kinds)}, {literal(ambients)}" if kinds or ambients else ""
+def _closing(one: RulePlan, guards: Guards) -> Iterator[str]:
+    """Code that decides whether a span of a rule closes here, and declares the values that it will
+    read.
+    """
+    window = f"w{one.number}"
+    yield f"# {comment_of(one.rule)}"
+    yield f"{window} = tracker.close_span(e, {one.number})"
+    # The group of a span that reads values at its start was looked for as it opened.
+    new = (Flag.IDLE,) if one.reads.reads_start else tuple(Flag)
+    lines = [
+        *set_flags(window, flag_tests(one, guards, new), ""),
+        *unless_flagged(window, flags_of(one), _want(one), ""),
+    ]
+    if lines:
+        yield f"if {window} is not None:"
+        yield from (INDENT + line for line in lines)
 
 
-def _context(one: RulePlan, frame: Frame) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The kinds of subjects and the context values that a rule reads at one of its instants, besides columns."""
-    kinds = {kind for when, kind in one.reads.kinds if when == frame}
-    ambients = {name for when, name in one.reads.ambients if when == frame}
-    return tuple(sorted(kinds)), tuple(sorted(ambients))
-
-
-def _postponed(one: RulePlan) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """What is sampled of a rule that is postponed, besides columns."""
-    fields = tuple(sorted({each.name for each in one.reads.call_fields}))
-    return *_context(one, "now"), fields
-
-
-def declared(plan: Plan, one: RulePlan, text: str) -> str:
-    """The record of a rule in generated code, as a call."""
-    rule, window = one.rule, one.rule.window
-    every = None if window.every is None else (window.every.count, window.every.unit)
-    responses = "".join(f"{_response(each)}, " for each in rule.responses).rstrip()
-    position = rule.source.position(rule.span.start)
-    values = {
-        "number": one.number,
-        "name": rule.qualified,
-        "file": rule.source.path,
-        "line": position.line,
-        "text": text,
-        "draft": rule.draft,
-        "kind": window.kind,
-    }
-    head = ", ".join(f"{name}={literal(value)}" for name, value in values.items())
-    tail = {
-        "claim": failure(rule),
-        "every": every,
-        "span": window.span,
-        "once": window.once,
-        "across": bool(rule.across),
-        "connected": len(rule.across) > 1 and _axes(one) != "()",
-        "early": isinstance(rule.expect, (r.Contains, r.Ordered)),
-        "when": rule.when is not None,
-        "history": one.history,
-        "over": settled_over(plan, one),
-        "counts": tuple(sorted({event for one in counted(rule) for event in one.events})),
-        "passing": tuple(sorted({kind for _, kind in one.reads.kinds if kind in PASSING})),
-        "postponed": _postponed(one) if one.postponable else None,
-    }
-    said = {
-        name: value for name, value in tail.items() if value or (name == "over" and value == ())
-    }
-    rest = ", ".join(f"{name}={literal(value)}" for name, value in said.items())
-    return f"RuleRecord({head}, responses=({responses}){', ' if rest else ''}{rest})"
-
-
-def _response(response: r.Response) -> str:
-    said = {name: value for name, value in asdict(response.record).items() if value is not None}
-    return f"ActionRecord({', '.join(f'{name}={literal(value)}' for name, value in said.items())})"
+def _next(one: RulePlan, guards: Guards) -> Iterator[str]:
+    """Code that opens the next span of a rule, and reads the values that `old` will need."""
+    window = f"o{one.number}"
+    tests = flag_tests(one, guards, (Flag.UNGROUPED,)) if one.reads.reads_start else {}
+    reads = [
+        *set_flags(window, tests, ""),
+        *unless_flagged(window, tests, _reads_start(one, "e.next"), ""),
+    ]
+    opened = f"{window} = " if reads else ""
+    yield f"{opened}tracker.open_span(e, {one.number})"
+    if reads:
+        yield f"if {window} is not None:"
+        yield from (INDENT + line for line in reads)

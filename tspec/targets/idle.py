@@ -4,6 +4,8 @@ no rule reads.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from tspec.builtin.kinds import PASSING
 from tspec.plan.calls import looks_within_window, needs_begin
 from tspec.plan.events import counted, is_windows_call
@@ -14,10 +16,20 @@ from tspec.resolve.program.queries import conjuncts
 from tspec.resolve.program.types import innermost
 from tspec.resolve.program.walk import expressions
 from tspec.targets.literals import literal
+from tspec.targets.windows import windows_on
 from tspec.values import STEP_OF_RUN
 
 
-def choices(one: RulePlan) -> str:
+class Flag(StrEnum):
+    """An attribute of a window. Where it is true, all instances of the window are idle."""
+
+    UNGROUPED = "ungrouped"
+    """This rank has no group for the rule's `across`."""
+    IDLE = "idle"
+    """The condition is known to be false, whatever the state."""
+
+
+def choices_code(one: RulePlan) -> str:
     """Python for the names of the subjects of each clause; empty if some depend on values that are
     read.
     """
@@ -26,11 +38,10 @@ def choices(one: RulePlan) -> str:
         return ""
     found = []
     for clause in one.rule.subjects:
-        kind = _kind(clause)
         if is_windows_call(clause, one.rule):
             found.append("(None,)")
-        elif kind:
-            found.append(f"now.{all_of(clause)}")
+        elif _kind(clause) is not None:
+            found.append(f"now.{names_code(clause)}")
         else:
             return ""
     return f"({', '.join(found)},)" if found else "()"
@@ -40,32 +51,25 @@ def has_one_instance(one: RulePlan) -> bool:
     """True if each window has exactly one instance, whatever subjects exist."""
     rule = one.rule
     call_only = all(is_windows_call(clause, rule) for clause in rule.subjects)
-    return call_only and bool(choices(one)) and not rule.window.once
+    return call_only and bool(choices_code(one)) and not rule.window.once
 
 
-def counted_at_hook(one: RulePlan) -> str:
-    """Why the hook point counts the one instance of a window as idle: `ungrouped`, `idle`, or empty if it does not."""
+def flag_tested_at_hook(one: RulePlan) -> Flag | None:
+    """The flag that the hook point tests before it opens a window: where the flag is true, it counts
+    the one instance at once. None if the rule's own function tests all flags.
+    """
     kind = one.rule.window.kind
     if kind == "each" or needs_begin(one) or not has_one_instance(one):
-        return ""
+        return None
     if one.rule.across:
-        return "ungrouped"
-    return "idle" if one.guard is not None and kind != "during" else ""
+        return Flag.UNGROUPED
+    return Flag.IDLE if one.guard is not None and kind != "during" else None
 
 
 PLACE = frozenset(("step", STEP_OF_RUN, "epoch", "microbatch", "phase"))
 """Context values that are the same for all calls between two boundaries of spans."""
 STEADY = PLACE | {"autocast.enabled", "autocast.dtype"}
 """Context values that are the same when an operator is called and when it has returned."""
-
-
-def windows_on(plan: Plan, event: str) -> list[RulePlan]:
-    """The rules whose windows are calls of an event, or lie before or after one."""
-    return [
-        one
-        for one in plan.rules
-        if one.rule.window.event is not None and event in one.rule.window.event.events
-    ]
 
 
 def may_pass(plan: Plan, event: str) -> bool:
@@ -98,7 +102,7 @@ def conditions_on_place(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]
     found = [(one, _guard(one, PLACE)) for one in windows]
     found += [(one, _step_guard(one)) for one in _lookers_in_step(plan, event)]
     known = [(one, guard) for one, guard in found if guard is not None]
-    return known if len(known) == len(found) and all(map(counted_at_hook, windows)) else []
+    return known if len(known) == len(found) and all(map(flag_tested_at_hook, windows)) else []
 
 
 def _lookers(plan: Plan, event: str) -> list[RulePlan]:
@@ -192,29 +196,30 @@ _OF_CONTEXT = (
 )  # fmt: skip
 
 
-def told_as_one(one: RulePlan) -> tuple[str, ...]:
+def kinds_sent_as_one(one: RulePlan) -> tuple[str, ...]:
     """The kinds of the subjects, if other ranks get one entry for a whole idle window; else none."""
     rule = one.rule
-    kinds = tuple(_kind(clause) for clause in rule.subjects)
+    kinds = [_kind(clause) for clause in rule.subjects]
     axes_only = all(isinstance(axis, r.Axis) for axis in rule.across)
-    whole = bool(rule.across) and axes_only and not rule.window.once and bool(choices(one))
-    return kinds if whole and all(kinds) else ()
+    whole = bool(rule.across) and axes_only and not rule.window.once and bool(choices_code(one))
+    known = tuple(kind for kind in kinds if kind is not None)
+    return known if whole and len(known) == len(kinds) else ()
 
 
-def told_by_group(one: RulePlan) -> str:
-    """The kind of the subjects, if other ranks get one entry for an idle window and group; else nothing.
+def kind_sent_by_group(one: RulePlan) -> str | None:
+    """The kind of the subjects, if other ranks get one entry for an idle window and group; else None.
 
     Such a rule has one clause of subjects, and compares them across the groups that their fields name.
     """
     rule = one.rule
     event = rule.window.event
     if rule.window.once or len(rule.subjects) != 1 or (event is not None and event.filters):
-        return ""
+        return None
     by_field = all(isinstance(axis, r.GroupField) for axis in rule.across)
-    return _kind(rule.subjects[0]) if rule.across and by_field else ""
+    return _kind(rule.subjects[0]) if rule.across and by_field else None
 
 
-def all_of(clause: r.For) -> str:
+def names_code(clause: r.For) -> str:
     """Python that calls the method of an instant for the names of a clause's subjects. `_kind` gave their kind."""
     collection = clause.collection
     assert isinstance(collection, r.Subjects)
@@ -224,13 +229,13 @@ def all_of(clause: r.For) -> str:
     return f"chosen({literal(collection.kind)}, {literal(filters)})"
 
 
-def _kind(clause: r.For) -> str:
-    """The kind of the subjects of a clause, if they outlive a call and its filters are constants; else nothing."""
+def _kind(clause: r.For) -> str | None:
+    """The kind of the subjects of a clause, if they outlive a call and its filters are constants; else None."""
     collection = clause.collection
     if not isinstance(collection, r.Subjects) or collection.kind in PASSING:
-        return ""
+        return None
     constant = all(_constant(one.value) is not None for one in collection.filters)
-    return collection.kind if constant else ""
+    return collection.kind if constant else None
 
 
 def _constant(expr: r.Expr) -> object:
@@ -242,7 +247,7 @@ def _constant(expr: r.Expr) -> object:
     return None
 
 
-def are_any(one: RulePlan) -> str:
+def any_subject_code(one: RulePlan) -> str:
     """Python code that is true if the first clause has a subject, as a method of an instant; empty
     if that is unknown.
     """
@@ -251,5 +256,7 @@ def are_any(one: RulePlan) -> str:
             collection = clause.collection
             if not isinstance(collection, r.Subjects) or collection.kind in PASSING:
                 return ""
-            return all_of(clause) if _kind(clause) else f"subjects({literal(collection.kind)})"
+            if _kind(clause) is not None:
+                return names_code(clause)
+            return f"subjects({literal(collection.kind)})"
     return ""

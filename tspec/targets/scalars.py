@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tspec.plan.events import fields_of, is_windows_call
+from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.plan.reads import feature_key
 from tspec.resolve.program import rules as r
@@ -54,14 +54,27 @@ class Scalars:
 
     hoisting: bool = False
     """There are loops. Values that do not depend on their variables are computed before them."""
-    hoisted: dict[tuple[str, r.Expr], tuple[str, str]] = field(default_factory=dict)
-    """(frame, expression) -> the variable that holds its value, and the Python for it."""
+    hoisted: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
+    """(frame, expression) -> the variable that holds its value."""
 
     bound: dict[tuple[str, r.Expr], str] = field(default_factory=dict)
     """(frame, expression) -> the variable that holds its value for these subjects."""
 
     waiting: bool = True
     """Code may wait for a context value that a device still has. Otherwise it is not recorded."""
+
+    _column_statements: list[str] = field(default_factory=list, init=False)
+    _hoisted_statements: list[str] = field(default_factory=list, init=False)
+    """The statements that set these variables, until they are taken."""
+
+    def take_declarations(self) -> list[str]:
+        """The statements that set the variables of columns and hoisted values, of those requested
+        since they were last taken. A hoisted value may read columns.
+        """
+        taken = [*self._column_statements, *self._hoisted_statements]
+        self._column_statements.clear()
+        self._hoisted_statements.clear()
+        return taken
 
     def code(self, expr: r.Expr, frame: str) -> str:
         """The Python expression for a value. Raises NotCompiled."""
@@ -72,8 +85,9 @@ class Scalars:
             if key not in self.hoisted:
                 code = self.direct(expr, frame)
                 name = f"h{len(self.hoisted)}_{_prefix(frame)}{identifier(text(expr))[:40]}"
-                self.hoisted[key] = (name, code)
-            return self.hoisted[key][0]
+                self.hoisted[key] = name
+                self._hoisted_statements.append(f"{name} = {code}")
+            return self.hoisted[key]
         return self.direct(expr, frame)
 
     def direct(self, expr: r.Expr, frame: str) -> str:
@@ -85,12 +99,17 @@ class Scalars:
 
     def column(self, frame: str, kind: str, name: str) -> str:
         """The variable that holds a column; it is read at the top of the function."""
-        said = f"c{len(self.columns)}_{_prefix(frame)}{identifier(kind)}_{identifier(name)}"
-        return self.columns.setdefault((frame, kind, name), said)
+        key = (frame, kind, name)
+        if key not in self.columns:
+            variable = f"c{len(self.columns)}_{_prefix(frame)}{identifier(kind)}_{identifier(name)}"
+            self.columns[key] = variable
+            code = f"{frame}.column({literal(kind)}, {literal(name)})"
+            self._column_statements.append(f"{variable} = {code}")
+        return self.columns[key]
 
     def pattern(self, event: r.EventPattern, frame: str) -> str:
         """A pattern and the values of its filters, as two arguments."""
-        found = self.plan.pattern(event.events, fields_of(event))
+        found = self.plan.pattern(event)
         wanted = "".join(f"{self.code(one.value, frame)}, " for one in event.filters)
         return f"P{found.number}, ({wanted.rstrip()})"
 

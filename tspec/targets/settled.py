@@ -5,7 +5,6 @@ from __future__ import annotations
 from tspec.builtin.kinds import PASSING
 from tspec.builtin.structure import BUILT
 from tspec.plan.calls import needs_begin
-from tspec.plan.events import fields_of
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
@@ -24,7 +23,7 @@ def settled_over(plan: Plan, one: RulePlan) -> tuple[str, ...] | None:
     event = rule.window.event
     if not rule.window.once or (rule.subjects and needs_begin(one)):
         return None
-    if event is not None and plan.pattern(event.events, fields_of(event)).deferred:
+    if event is not None and plan.pattern(event).deferred:
         return None
     groups = [each.value for each in rule.across if not isinstance(each, r.Axis)]
     wanted = [each.value for each in event.filters] if event is not None else []

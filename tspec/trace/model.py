@@ -14,6 +14,7 @@ from typing import Literal
 
 from tspec.values import Context as Context
 from tspec.values import Location as Location
+from tspec.values import LoopSpan as LoopSpan
 from tspec.values import Missing as Missing
 from tspec.values import Phase as Phase
 from tspec.values import Ref as Ref
@@ -116,7 +117,7 @@ class Boundary:
 
     seq: int
     context: Context
-    span: Literal["step", "microbatch", "epoch"]
+    span: LoopSpan
     index: int
     location: Location | None = None
     """The line of the latest backward pass or update, which ended the span before."""

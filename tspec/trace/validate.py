@@ -7,16 +7,17 @@ can be made by hand.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tspec.trace.model import Missing
+from tspec.trace.model import LoopSpan, Missing
 from tspec.trace.values import decode, decode_location
 
 _TAGS = ("begin", "end", "sample", "boundary", "finish")
 _PHASES = ("train", "eval")
-_SPANS = ("step", "microbatch", "epoch")
+_SPANS = get_args(LoopSpan)
 _IN_COLUMN = ("bool", "int", "float")
 _IN_TEXT = ("string", "json", "ref")
 _TYPES = (*_IN_COLUMN, *_IN_TEXT, "tensor", "list", *(reason.value for reason in Missing))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -22,7 +22,7 @@ from tspec.equivalence.observing.update_sizes import UpdateSizes
 from tspec.equivalence.observing.updated_parameters import UpdatedParameters
 from tspec.equivalence.progress import Progress
 from tspec.equivalence.recording import Recording, TensorName, write
-from tspec.runtime.edges import StateSource, WatchedCall
+from tspec.runtime.edges import LoopSpan, StateSource, WatchedCall
 
 
 class Observer:
@@ -121,9 +121,7 @@ class Observer:
             case "scaled_step":
                 self._optimizers.scaled_ends(call)
 
-    def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> None:
+    def boundary(self, span: LoopSpan, index: int, source: StateSource) -> None:
         """A step closes. After the last one the script ends, on all ranks at the same place."""
         if span != "step" or index < 2 or self._over:
             return

@@ -224,6 +224,7 @@ def _thinned(
 
 
 def _plural(unit: str) -> str:
+    """`microbatches`, but `epochs`: `plural` of names would write `epoches`."""
     return f"{unit}es" if unit.endswith("batch") else f"{unit}s"
 
 

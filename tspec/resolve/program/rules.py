@@ -62,6 +62,7 @@ from tspec.resolve.program.spans import ClauseSpans
 from tspec.resolve.program.trials import EquivalenceDeclaration as EquivalenceDeclaration
 from tspec.resolve.program.trials import ReplayDeclaration as ReplayDeclaration
 from tspec.source import Source, Span
+from tspec.values import LoopSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class GroupField:
     value: Expr
 
 
-SpanName = Literal["step", "microbatch", "epoch", "run"]
+SpanName = Literal[LoopSpan, "run"]
 
 
 @dataclass(frozen=True, slots=True)

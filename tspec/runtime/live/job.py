@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,6 +19,7 @@ from tspec.runtime.edges import (
     CallCounter,
     Context,
     ForkListener,
+    LoopSpan,
     Sink,
     StepSelector,
     WaitListener,
@@ -452,7 +453,7 @@ class LiveJob(LiveSource):
         """Do it right before the next activity. If the rank joins before there is one, it is left out."""
         self._before_next.append(action)
 
-    def _bound(self, span: Literal["step", "microbatch", "epoch"], index: int) -> None:
+    def _bound(self, span: LoopSpan, index: int) -> None:
         self._tell(lambda sink: sink.boundary(span, index, self))
 
     @property

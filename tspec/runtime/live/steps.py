@@ -29,8 +29,7 @@ from tspec.runtime.live.activities import (
     Stepped,
     Update,
 )
-
-Span = Literal["step", "microbatch", "epoch"]
+from tspec.values import LoopSpan
 
 
 class LoopState(NamedTuple):
@@ -109,12 +108,12 @@ class LoopState(NamedTuple):
     trains_in_eval_mode: bool = False
 
 
-def openings(before: LoopState, after: LoopState) -> tuple[tuple[Span, int], ...]:
+def openings(before: LoopState, after: LoopState) -> tuple[tuple[LoopSpan, int], ...]:
     """The spans that open between two places, the longest first: one instant for all.
 
     Step 0 is none: only the step before it closes.
     """
-    opened: list[tuple[Span, int]] = []
+    opened: list[tuple[LoopSpan, int]] = []
     if after.joined and not before.joined:
         return (("step", 0),)
     if after.passes != before.passes:

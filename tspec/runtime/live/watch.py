@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from tspec.builtin.field_functions import FIELD_FUNCTIONS, Followed
+from tspec.values import with_tuples
 
 Expression = tuple[Any, ...]
 """A tree: `("name", "result")`, `("literal", 3)`, `("list", (…,))`, `("field", base, "shape")`,
@@ -110,7 +111,7 @@ def as_json(spec: WatchSpec) -> dict[str, Any]:
 
 def from_json(value: Mapping[str, Any]) -> WatchSpec:
     """The `WatchSpec` that `as_json` wrote. Raises KeyError or TypeError for other values."""
-    found = _tuples(value)
+    found = with_tuples(value)
     return WatchSpec(
         tuple(EventSpec(**{**event, "fields": _fields(event)}) for event in found["events"]),
         tuple(EntitySpec(**{**entity, "fields": _fields(entity)}) for entity in found["entities"]),
@@ -121,11 +122,3 @@ def from_json(value: Mapping[str, Any]) -> WatchSpec:
 
 def _fields(value: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
     return tuple(FieldSpec(**field) for field in value["fields"])
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(map(_tuples, value))
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return value

@@ -11,17 +11,10 @@ from tspec.builtin.actions import ACTIONS, ENDING, strongest
 from tspec.due import history
 from tspec.runtime.actions import JobStopped, RuleViolated
 from tspec.runtime.edges import SkipCall, StateSource
-from tspec.runtime.joint import (
-    PendingInstance,
-    RuleHistory,
-    connect_groups,
-    decide_alone,
-    decide_group,
-    instances,
-    named,
-    split_idle,
-)
+from tspec.runtime.grouping import connect_groups, instances, split_idle
+from tspec.runtime.joint import RuleHistory, decide_alone, decide_group
 from tspec.runtime.messages.findings import FindingsWriter
+from tspec.runtime.pending import PendingInstance, named
 from tspec.runtime.ranks.allgather import AllGather, RankLost, Round
 from tspec.runtime.ranks.packets import GatheredPackets, Packet
 from tspec.runtime.ranks.sync import SOON, SyncPolicy
@@ -227,7 +220,7 @@ class Coordinator:
         history = self._history(number)
         groups = self.packets.groups.get(number, {})
         if rule.declared.connected:
-            connect_groups(entries, history)
+            connect_groups(entries, history.groups)
         idle, entries = split_idle(entries)
         for window in idle:
             if rank == window.group[0]:

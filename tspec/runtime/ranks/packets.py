@@ -6,14 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from tspec.runtime.joint import (
-    AbsentMembers,
-    Choices,
-    PendingInstance,
-    Ranks,
-    RankView,
-    absent_members,
-)
+from tspec.runtime.absent import AbsentMembers, RankView, absent_members
+from tspec.runtime.pending import Choices, PendingInstance, Ranks
 from tspec.runtime.results import InstanceResult, RuleRecord
 from tspec.runtime.samples import Birth
 from tspec.runtime.windows import At

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tspec.runtime.edges import Missing, Ref
-from tspec.runtime.joint import PendingInstance
+from tspec.runtime.pending import PendingInstance
 from tspec.runtime.ranks.packets import Packet
 from tspec.runtime.tensors import TensorSample
 from tspec.values import Datum

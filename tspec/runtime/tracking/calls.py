@@ -9,7 +9,7 @@ from tspec.runtime.columns import Want
 from tspec.runtime.edges import StateSource, WatchedCall
 from tspec.runtime.generated import Edge
 from tspec.runtime.instant import StateInstant
-from tspec.runtime.joint import Choices
+from tspec.runtime.pending import Choices
 from tspec.runtime.tracking.rules import RuleTracker, TrackedRules
 from tspec.runtime.tracking.spans import SpanTracker
 from tspec.runtime.windows import RuleWindow

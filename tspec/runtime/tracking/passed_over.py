@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tspec.runtime.calls.call import Pattern
 from tspec.runtime.edges import Context, StateSource, WatchedCall
 from tspec.runtime.instant import StateInstant
-from tspec.runtime.joint import Choices
+from tspec.runtime.pending import Choices
 from tspec.runtime.tracking.rules import Evaluation, RuleTracker, TrackedRules
 from tspec.runtime.windows import RuleWindow
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
-from tspec.runtime.edges import Context, StateSource, WatchedCall
+from tspec.runtime.edges import Context, LoopSpan, StateSource, WatchedCall
 from tspec.runtime.generated import Edge
 from tspec.runtime.results import RuleRecord
 from tspec.runtime.state import RuleState
@@ -39,6 +38,11 @@ class WindowTracker:
         """The instant of the latest boundary."""
         self.started = False
 
+    @property
+    def at(self) -> tuple[int, int]:
+        """Step and epoch of the latest edge."""
+        return (self.last.step, self.last.epoch)
+
     def start(self, source: StateSource) -> None:
         """The run begins; else the first edge is its beginning. A source that knows the past is asked for it."""
         self.started = True
@@ -67,9 +71,7 @@ class WindowTracker:
             hook(self.calls, call, source)
         self.last = source.context
 
-    def boundary(
-        self, span: Literal["step", "microbatch", "epoch"], index: int, source: StateSource
-    ) -> None:
+    def boundary(self, span: LoopSpan, index: int, source: StateSource) -> None:
         """A span closes and the next one opens."""
         if not self.started:
             self.start(source)
