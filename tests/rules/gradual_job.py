@@ -3,8 +3,8 @@
 `gradual_job.py [FAULT]`. Faults: `unaveraged` (gradients of what has a rate of 0 are not averaged), `own_moments` (after
 step 6 one rank goes on with empty moments of the last layer), `clamped` (one rank clamps its weights after each update),
 `same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average), `alone`
-(ranks draw their own weights, and nothing is averaged), `apart` (nothing is
-averaged, and all layers train from the first step), `own_weights` (ranks draw their own weights), `left_out` (the
+(ranks draw their own weights, and nothing is averaged), `apart` (nothing is averaged but a metric, for which ranks gather
+their answers, and all layers train from the first step), `own_weights` (ranks draw their own weights), `left_out` (the
 gradients of the first layer are not averaged).
 """
 
@@ -39,6 +39,8 @@ def work(rank: int, meeting: str, fault: str) -> None:
         if fault != "clipped_first":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        if fault == "apart":
+            gather_answers(model(inputs).argmax(1))
         if fault == "clamped" and rank == 1:
             model[0].weight.data.clamp_(-0.2, 0.2)
         if step == RESUMED:
@@ -60,6 +62,10 @@ def batch(step: int, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
     drawn = torch.Generator().manual_seed(10 * step + rank)
     inputs = torch.randn(32, 8, generator=drawn)
     return inputs, inputs[:, :4].argmax(1)
+
+
+def gather_answers(answers: torch.Tensor) -> None:
+    dist.all_gather([torch.empty_like(answers) for _ in range(2)], answers)
 
 
 def average(optimizer: torch.optim.Optimizer, fault: str) -> None:

@@ -2,7 +2,7 @@
 
 import torch
 
-from tspec.runtime.live.sampling import Sampling, of_first, of_first_with_graph
+from tspec.runtime.live.sampling import Sampling, TrainingSampling
 
 
 def test_the_first_and_each_so_many_after_them() -> None:
@@ -26,13 +26,21 @@ def test_a_function_that_reads_in_its_first_calls() -> None:
         read.append(number)
         return 2 * number
 
-    reads = of_first(2, double)
+    reads = TrainingSampling().of_first(2, double)
     assert [reads(number) for number in (3, 4, 5)] == [6, 8, None]
     assert read == [3, 4]
 
 
+def test_each_training_has_first_calls() -> None:
+    trainings = [1]
+    reads = TrainingSampling(lambda: len(trainings)).of_first(2, abs)
+    assert [reads(number) for number in (-1, -2, -3)] == [1, 2, None]
+    trainings.append(2)
+    assert [reads(number) for number in (-1, -2, -3)] == [1, 2, None]
+
+
 def test_calls_without_a_graph_do_not_count() -> None:
-    reads = of_first_with_graph(2, abs)
+    reads = TrainingSampling().of_first_with_graph(2, abs)
     with torch.no_grad():
         assert [reads(number) for number in (-1, -2, -3)] == [None] * 3
     assert [reads(number) for number in (-1, -2, -3)] == [1, 2, None]

@@ -63,6 +63,7 @@ from tspec.runtime.live.samples.places import LookedUpPlaces
 from tspec.runtime.live.samples.repeated import RepeatedEvaluations
 from tspec.runtime.live.samples.scales import InputScales
 from tspec.runtime.live.samples.tasks import EnlargedInputs, NewLabels
+from tspec.runtime.live.sampling import MOST_TRAININGS, TrainingSampling
 from tspec.runtime.live.updates.factors import ScheduleFactors
 from tspec.runtime.live.updates.history import UpdateHistory
 from tspec.runtime.live.updates.projected import ReadFeatures
@@ -128,7 +129,7 @@ class SubjectRegistry:
         self.stages = PipelineStages(self.models, ranks)
         self.messages = MessageSubjects()
         self.pending = PendingCalls()
-        self.tokens = TokenHistory()
+        self.tokens = TokenHistory(self._training)
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
         self.leaks = LeakedTargets()
@@ -191,7 +192,7 @@ class SubjectRegistry:
         """The functions that the declaration of a field may call, by name."""
         return {
             **FUNCTIONS,
-            **loss_functions(self.tokens, self._before_update),
+            **loss_functions(self.tokens, self._before_update, TrainingSampling(self._training)),
             "models_of": lambda saved: [each.model for each in self._saved(saved)],
             "missing_keys": lambda saved: self.stored.missing_keys(self._saved(saved)),
             "for_parameters": self._for_parameters,
@@ -236,6 +237,10 @@ class SubjectRegistry:
             "scale_of_inputs": InputScales(self.models.is_given_data).scale_of_inputs,
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
+
+    def _training(self) -> int:
+        """The number of the training that is under way: a new optimizer begins one."""
+        return min(self.optimizers.numbered.count, MOST_TRAININGS)
 
     def _held_out_evaluations(self, module: nn.Module) -> int:
         """In how many evaluations a model was given held-out batches, or the same samples in each."""

@@ -23,6 +23,7 @@ from tspec.runtime.live.losses.graph import (
     weighing_softmaxes,
 )
 from tspec.runtime.live.losses.tokens import TokenHistory
+from tspec.runtime.live.sampling import TrainingSampling
 
 _SHORTEST = 4
 """Shorter sequences prove little about a mask."""
@@ -67,9 +68,9 @@ class Sight(Enum):
 class Causality:
     """Reads the graphs of the first outputs."""
 
-    def __init__(self, tokens: TokenHistory) -> None:
+    def __init__(self, tokens: TokenHistory, trainings: TrainingSampling) -> None:
         self._tokens = tokens
-        self._read = 0
+        self._sight_of_first = trainings.of_first(PASSES, self._sight)
 
     def sees_later(self, output: torch.Tensor, target: torch.Tensor, ignored: int) -> str | None:
         """The later positions, in the token sequence of the targets, that an output position
@@ -78,9 +79,9 @@ class Causality:
         None if the targets are no tokens, if the graph does not show the dependency, or after the
         first outputs.
         """
-        if self._read >= PASSES or output.grad_fn is None:
-            return None
-        self._read += 1
+        return None if output.grad_fn is None else self._sight_of_first(output, target, ignored)
+
+    def _sight(self, output: torch.Tensor, target: torch.Tensor, ignored: int) -> str | None:
         found = self._tokens.sequence_of(target, ignored)
         if found is None:
             return self._tokens.columns.sees_later(output, target, ignored)

@@ -45,7 +45,7 @@ from tspec.runtime.live.losses.sums import divisor_of_average, factor_of_all
 from tspec.runtime.live.losses.terms import LossTerms, adds_constant
 from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.losses.views import swapping_views
-from tspec.runtime.live.sampling import of_first, of_first_with_graph
+from tspec.runtime.live.sampling import TrainingSampling
 
 RATIOS = 4
 """The number of passes whose ratios of probabilities are read: an update may have several."""
@@ -56,9 +56,10 @@ of two, one may have several in each step.
 
 
 def loss_functions(
-    tokens: TokenHistory, before_update: Callable[[], bool]
+    tokens: TokenHistory, before_update: Callable[[], bool], trainings: TrainingSampling
 ) -> Mapping[str, Callable[..., Any]]:
     """The functions of one job. `before_update`: gradients wait for an update."""
+    of_first, of_first_with_graph = trainings.of_first, trainings.of_first_with_graph
     padding, entropies = PaddingMasks(tokens), Entropies()
     picked = PickedTokens(tokens)
     return {
@@ -66,7 +67,7 @@ def loss_functions(
         "visible_targets": tokens.visible_targets,
         "counted_padding": tokens.counted_padding,
         "masked_labels": tokens.masked_labels,
-        "sees_later": Causality(tokens).sees_later,
+        "sees_later": Causality(tokens, trainings).sees_later,
         "ends_alike": of_first_with_graph(PASSES, SequenceEndings(tokens).ends_alike),
         "rows_swapped": of_first_with_graph(PASSES, FlattenedRows(tokens).rows_swapped),
         "shows_padding": of_first(MASKS, padding.shows_padding),

@@ -20,6 +20,8 @@ _CHAIN = 256
 _KEEP_SIGN = (
     KEEPS | RESHAPES | {"Add", "Stack", "Cat", "Sum", "Mean", "Select", "Index", "Unbind", "Dot"}
 )
+_RISES = frozenset({"LogSigmoid", "Softplus"})
+"""Functions that rise with their input, such as the loss of a preference does with a difference."""
 _POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Pow", "Square", "Abs"})
 """Operations whose results are weights without a sign."""
 
@@ -112,7 +114,7 @@ def _constant(node: Any) -> torch.Tensor | None:
 def _signs(node: Any) -> tuple[int, ...]:
     """The sign with which a node counts each of its inputs; 0 if it is not known."""
     operation, inputs = operation_of(node), [each for each, _ in node.next_functions]
-    if operation in _KEEP_SIGN:
+    if operation in _KEEP_SIGN | _RISES:
         return (1,) * len(inputs)
     if operation == "Neg":
         return (-1,)

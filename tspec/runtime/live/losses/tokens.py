@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from tspec.runtime.live.losses.columns import ENOUGH, SHORTEST, TokenColumns, are_equal
+from tspec.runtime.live.sampling import only_training
 
 LOSSES = 16
 """The number of losses with a graph that are compared with the tokens. Later ones get their targets
@@ -23,9 +24,13 @@ has precedence.
 
 
 class TokenHistory:
-    """The tokens that embeddings were given since the last backward pass."""
+    """The tokens that embeddings were given since the last backward pass.
 
-    def __init__(self) -> None:
+    `training`: the number of the training that is under way. Each has first losses of its own.
+    """
+
+    def __init__(self, training: Callable[[], int] = only_training) -> None:
+        self._training = training
         self._inputs: deque[torch.Tensor] = deque(maxlen=_INPUTS)
         self._paddings: deque[int | None] = deque(maxlen=_INPUTS)
         """For each input, the row of its embedding table that stands for padding."""
@@ -34,11 +39,15 @@ class TokenHistory:
         self.columns = TokenColumns()
         """What embeddings were given one place at a time."""
         self._losses = 0
+        self._counted_in = training()
+        """The training whose losses are counted."""
         self._compared_a_place = False
         """A loss of one place was compared since the last backward pass. All such losses count as one."""
 
     def is_over(self) -> bool:
-        """All losses that are to be compared have been."""
+        """All losses of this training that are to be compared have been."""
+        if self._losses >= LOSSES and self._training() != self._counted_in:
+            self._counted_in, self._losses = self._training(), 0
         return self._losses >= LOSSES
 
     @property

@@ -34,9 +34,14 @@ class SentListener(Listener):
     def returned(
         self, token: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
-        """A tensor was sent. Of the tensors to send and those to receive, the smaller ones count."""
+        """A tensor was sent. Of the tensors to send and those to receive, the smaller ones count.
+
+        Only floats hold what a rank has learned: integers are predictions, states of random generators
+        and pickled objects.
+        """
         held = [tensors_in(each, VISITED) for each in (*args, *kwargs.values())]
-        sizes = [sum(each.numel() * each.element_size() for each in them) for them in held if them]
+        floats = ([each for each in them if each.is_floating_point()] for them in held if them)
+        sizes = [sum(each.numel() * each.element_size() for each in them) for them in floats]
         self._job.state.optimizers.sent.add(min(sizes, default=0))
 
 
