@@ -100,7 +100,8 @@ def _held(param_groups: Any) -> int:
 
 
 def _identity(parameters: Any) -> int:
-    return sum(map(id, parameters)) if isinstance(parameters, list | tuple) else 0
+    """A hash of the ids: exchanged parameters may have ids of the same sum."""
+    return hash(tuple(map(id, parameters))) if isinstance(parameters, list | tuple) else 0
 
 
 class SubjectRegistry:
