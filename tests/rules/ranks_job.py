@@ -4,6 +4,7 @@
 `--sharded`: two ranks over which FSDP2 shards the model, without a mesh.
 `--own-tokens`: two ranks of one replica, and tokens that each makes itself; with `--faulty` different ones.
 `--own-order`: DDP, and whole passes over a loader; with `--faulty` each rank reads all samples, in its own order.
+`--own-updates`: DDP with two optimizers; with `--faulty` one rank makes no updates with the second one.
 `--own-batches`: DDP, and batches that each rank makes itself; with `--faulty` of the same numbers.
 """
 
@@ -39,6 +40,7 @@ def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
         "sharded": sharded,
         "tensor_parallel": tensor_parallel,
         "own_order": own_order,
+        "own_updates": own_updates,
         "own_batches": own_batches,
         "own_tokens": own_tokens,
     }
@@ -114,8 +116,25 @@ def own_order(rank: int, faulty: bool) -> None:
     data, optimizer = digits(), torch.optim.SGD(model.parameters(), lr=0.1)
     sampler = None if faulty else torch.utils.data.DistributedSampler(data, 2, rank)
     loader = torch.utils.data.DataLoader(data, 256, sampler=sampler, shuffle=faulty, drop_last=True)
-    for _ in range(2):
+    for epoch in range(2):
+        if sampler is not None:
+            sampler.set_epoch(epoch)
         train(model, optimizer, loader, steps=len(loader))
+
+
+def own_updates(rank: int, faulty: bool) -> None:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    body = torch.optim.SGD(model.module[0].parameters(), lr=0.1)
+    head = torch.optim.SGD(model.module[2].parameters(), lr=0.1)
+    images, labels = digits().tensors
+    for step in range(4):
+        chosen = slice(64 * (2 * step + rank), 64 * (2 * step + rank + 1))
+        model.zero_grad()
+        F.cross_entropy(model(images[chosen]), labels[chosen]).backward()
+        if not (faulty and rank == 1):
+            head.step()
+        body.step()
 
 
 def own_batches(rank: int, faulty: bool) -> None:
@@ -148,6 +167,7 @@ if __name__ == "__main__":
     parser.add_argument("--tensor-parallel", action="store_true")
     parser.add_argument("--sharded", action="store_true")
     parser.add_argument("--own-order", action="store_true")
+    parser.add_argument("--own-updates", action="store_true")
     parser.add_argument("--own-batches", action="store_true")
     parser.add_argument("--own-tokens", action="store_true")
     with tempfile.TemporaryDirectory() as folder:

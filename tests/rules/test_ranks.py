@@ -31,6 +31,8 @@ EXPECTED = {
     ("--sharded", "--faulty"): {"ranks_draw_different_batches"},
     ("--own-order",): set(),
     ("--own-order", "--faulty"): {"ranks_read_different_samples"},
+    ("--own-updates",): set(),
+    ("--own-updates", "--faulty"): {"replicas_make_the_same_updates"},
     ("--own-batches",): set(),
     ("--own-batches", "--faulty"): {"ranks_make_different_batches"},
     ("--own-tokens",): set(),

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tspec.builtin.events import AFTER_STEP, roles_of
+from tspec.reasons import DIFFER
 from tspec.report.aspects import (
     NUMERIC,
     SETTINGS,
@@ -138,6 +139,7 @@ def _precedence(one: ComparableSymptom) -> tuple[object, ...]:
     return (
         one.severity,
         one.step,
+        one.symptom.first.reason == DIFFER,
         one.numeric,
         causal_place(one.aspects),
         _place_in_step(symptom.rule),

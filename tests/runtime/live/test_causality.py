@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from tspec.runtime.live.losses.causality import Causality, Sight, sight_of
 from tspec.runtime.live.losses.graph import PASSES
 from tspec.runtime.live.losses.tokens import TokenHistory
+from tspec.runtime.live.sampling import TrainingSampling
 
 LENGTH = 6
 LATER = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
@@ -197,7 +198,7 @@ def test_later_outputs_are_not_read() -> None:
     tokens = torch.arange(2 * 20).reshape(2, 20)
     history = TokenHistory()
     history.given(tokens)
-    seen = Causality(history)
+    seen = Causality(history, TrainingSampling())
     output = nn.Linear(8, 50)(nn.Embedding(50, 8)(tokens))
     found = [seen.sees_later(output, tokens, -100) for _ in range(PASSES + 1)]
     assert found == ["none"] * PASSES + [None]
@@ -207,7 +208,10 @@ def test_evaluations_before_are_not_counted() -> None:
     tokens = torch.arange(2 * 20).reshape(2, 20)
     history = TokenHistory()
     history.given(tokens)
-    seen, model = Causality(history), nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 50))
+    seen, model = (
+        Causality(history, TrainingSampling()),
+        nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 50)),
+    )
     with torch.no_grad():
         for _ in range(PASSES + 1):
             assert history.tokens_ahead(tokens, -100) == 0
@@ -233,11 +237,16 @@ def test_only_places_whose_labels_count() -> None:
         x = model(tokens)
         output = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
         labels = target.masked_fill(torch.arange(20) == 9, -100) if ends else target
-        assert Causality(history).sees_later(output, labels, -100) == expected
+        assert Causality(history, TrainingSampling()).sees_later(output, labels, -100) == expected
 
 
 def test_targets_that_are_no_tokens() -> None:
-    assert Causality(TokenHistory()).sees_later(by_hand(LATER), torch.arange(12), -100) is None
+    assert (
+        Causality(TokenHistory(), TrainingSampling()).sees_later(
+            by_hand(LATER), torch.arange(12), -100
+        )
+        is None
+    )
 
 
 TOKENS, OTHERS = torch.randint(9, (2, 2, LENGTH))

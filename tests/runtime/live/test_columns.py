@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.tokens import LOSSES, TokenHistory
+from tspec.runtime.live.sampling import TrainingSampling
 
 BATCH, PLACES, WORDS = 5, 8, 40
 torch.manual_seed(0)
@@ -39,7 +40,7 @@ def filled(logits: list[torch.Tensor]) -> torch.Tensor:
 @pytest.mark.parametrize("by", [0, 1, 2])
 def test_losses_of_one_place_each(by: int) -> None:
     history, found = TokenHistory(), []
-    causality = Causality(history)
+    causality = Causality(history, TrainingSampling())
     for place in range(PLACES):
         history.given(TEXT[:, place], None, TABLE.weight)
         logits, target = HEAD(TABLE(TEXT[:, place])), TEXT[:, place + by]
@@ -62,14 +63,14 @@ def test_one_loss_of_all_places(by: int, join: str) -> None:
     else:
         whole, target = filled(logits).view(-1, WORDS), target.t().reshape(-1)
     assert history.tokens_ahead(target, -100) == by
-    assert Causality(history).sees_later(whole, target, -100) == "none"
+    assert Causality(history, TrainingSampling()).sees_later(whole, target, -100) == "none"
 
 
 def test_a_loop_whose_first_output_sees_later_places() -> None:
     history = TokenHistory()
     whole, target = torch.cat(decoded(history, 2)), TEXT[:, :PLACES].t().reshape(-1)
     assert history.tokens_ahead(target, -100) == 0
-    assert Causality(history).sees_later(whole, target, -100) is None
+    assert Causality(history, TrainingSampling()).sees_later(whole, target, -100) is None
 
 
 def test_padding_does_not_count() -> None:
