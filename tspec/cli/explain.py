@@ -48,7 +48,7 @@ def explain(
         bool, typer.Option("--vocabulary", help="Print all that a rule can name, as Markdown.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Explain a code of a diagnostic, a rule, a pack, or a name in rules.
+    """Explain a diagnostic, a rule, a pack, or a name in rules.
 
     For a rule: its documentation, its cost, its hooks and their code. For a pack or module: its rules. Names are those of events, entities, fields,
     context values, groups, features, folds, functions and keywords.
