@@ -51,6 +51,11 @@ def test_logits_of_the_right_answers() -> None:
     assert right_logits_alike(alike, torch.where(rows == 0, IGNORED, rows), IGNORED) is True
 
 
+def test_answers_to_one_input_are_all_the_same() -> None:
+    logits = torch.randn(1, 10, generator=torch.Generator().manual_seed(0)).expand(10, 10)
+    assert right_logits_alike(logits, torch.zeros(10, dtype=torch.long), IGNORED) is None
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_samples_that_are_compared_with_themselves_in_low_precision(dtype: torch.dtype) -> None:
     """The length of a unit vector is 1 up to the epsilon of the similarities."""

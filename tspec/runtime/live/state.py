@@ -240,8 +240,8 @@ class SubjectRegistry:
         }
 
     def _training(self) -> int:
-        """The number of the training that is under way: a new optimizer begins one."""
-        return min(self.optimizers.numbered.count, MOST_TRAININGS)
+        """The number of the training that is under way, from 1 on: each optimizer but the first begins another one."""
+        return min(max(self.optimizers.numbered.count, 1), MOST_TRAININGS)
 
     def _held_out_evaluations(self, module: nn.Module) -> int:
         """In how many evaluations a model was given held-out batches, or the same samples in each."""

@@ -55,14 +55,14 @@ def right_logits_alike(logits: Any, target: Any, ignored: int) -> bool | None:
     """True if all rows have the same logit at their own label, and other logits vary.
 
     `logits` are `[n, classes]`, `target` is `[n]`. None of other shapes, of fewer than 8 rows, of
-    more than 16 million logits, and if hardly any logits vary.
+    more than 16 million logits, if hardly any logits vary, and if all rows are the same: their inputs are.
     """
     read = _counted_rows(logits, target, ignored)
     if read is None:
         return None
     rows, labels, span = read
     right = rows.gather(1, labels[:, None])
-    if not right.isfinite().all():
+    if not right.isfinite().all() or torch.equal(rows, rows[:1].expand_as(rows)):
         return None
     return float(right.max() - right.min()) <= _alike(logits) * span
 
