@@ -82,7 +82,7 @@ class Algebra(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class FeatureRelation:
     """What holds between features of one tensor.
 
     `exact`: it holds to the bit, so that z3 may rely on it. Others hold up to round-off and underflow.
@@ -192,32 +192,32 @@ def _some_not_zero(o: Algebra, zeros: Any, norm: Any) -> Any:
     return _implies(o, o.at_most(norm, zero), o.at_most(one, zeros))
 
 
-RELATIONS: tuple[Relation, ...] = (
-    Relation(("min", "max"), _extremes),
-    Relation(("min", "absmax"), _magnitude),
-    Relation(("max", "absmax"), _magnitude),
-    Relation(("min", "max", "absmax"), _largest),
-    Relation(("finite", "norm"), _finite_norm),
-    Relation(("finite", "min"), _finite_extreme),
-    Relation(("finite", "max"), _finite_extreme),
-    Relation(("finite", "absmax"), _finite_absmax),
-    Relation(("finite", "min", "max"), _finite_extremes),
-    Relation(("finite", "nans"), _no_nans),
+RELATIONS: tuple[FeatureRelation, ...] = (
+    FeatureRelation(("min", "max"), _extremes),
+    FeatureRelation(("min", "absmax"), _magnitude),
+    FeatureRelation(("max", "absmax"), _magnitude),
+    FeatureRelation(("min", "max", "absmax"), _largest),
+    FeatureRelation(("finite", "norm"), _finite_norm),
+    FeatureRelation(("finite", "min"), _finite_extreme),
+    FeatureRelation(("finite", "max"), _finite_extreme),
+    FeatureRelation(("finite", "absmax"), _finite_absmax),
+    FeatureRelation(("finite", "min", "max"), _finite_extremes),
+    FeatureRelation(("finite", "nans"), _no_nans),
     *(
-        Relation(("nans", name), _nan_of_nans)
+        FeatureRelation(("nans", name), _nan_of_nans)
         for name in ("norm", "min", "max", "absmax", "mean", "std", "sum")
     ),
-    Relation(("absmax", "norm"), _zero_norm),
-    Relation(("zeros", "min", "max"), _zero_elements),
-    Relation(("zeros", "norm"), _all_zero),
-    Relation(("zeros", "absmax"), _all_zero),
-    Relation(("zeros", "norm"), _some_not_zero, exact=False),
-    Relation(("zeros", "absmax"), _some_not_zero, exact=False),
-    Relation(("absmax", "norm"), _in_order, exact=False),
-    Relation(("mean", "min", "max"), _between, exact=False),
-    Relation(("min", "mean"), _in_order, exact=False),
-    Relation(("mean", "max"), _in_order, exact=False),
-    Relation(("std", "min", "max"), _no_spread, exact=False),
+    FeatureRelation(("absmax", "norm"), _zero_norm),
+    FeatureRelation(("zeros", "min", "max"), _zero_elements),
+    FeatureRelation(("zeros", "norm"), _all_zero),
+    FeatureRelation(("zeros", "absmax"), _all_zero),
+    FeatureRelation(("zeros", "norm"), _some_not_zero, exact=False),
+    FeatureRelation(("zeros", "absmax"), _some_not_zero, exact=False),
+    FeatureRelation(("absmax", "norm"), _in_order, exact=False),
+    FeatureRelation(("mean", "min", "max"), _between, exact=False),
+    FeatureRelation(("min", "mean"), _in_order, exact=False),
+    FeatureRelation(("mean", "max"), _in_order, exact=False),
+    FeatureRelation(("std", "min", "max"), _no_spread, exact=False),
 )
 
 
@@ -292,7 +292,9 @@ class InPython:
         return not truth
 
 
-def related(name: str, features: Mapping[str, Any]) -> Iterator[tuple[Relation, tuple[Any, ...]]]:
+def related(
+    name: str, features: Mapping[str, Any]
+) -> Iterator[tuple[FeatureRelation, tuple[Any, ...]]]:
     """The relations of a feature with others of its tensor, with the values of their features."""
     for relation in RELATIONS:
         if name in relation.names and all(each in features for each in relation.names):

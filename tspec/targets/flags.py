@@ -56,7 +56,7 @@ def flags_of(one: RulePlan) -> list[Flag]:
 
 
 def flag_tests(one: RulePlan, guards: Guards, flags: Collection[Flag]) -> dict[Flag, str]:
-    """Python for the values of those of these flags that a rule's windows may have."""
+    """Python for the value of each flag. Flags that the rule's windows never have are left out."""
     tests = {}
     for flag in flags_of(one):
         if flag in flags:

@@ -68,8 +68,8 @@ class Scalars:
     """The statements that set these variables, until they are taken."""
 
     def take_declarations(self) -> list[str]:
-        """The statements that set the variables of columns and hoisted values, of those requested
-        since they were last taken. A hoisted value may read columns.
+        """Take the statements that set the variables of columns and hoisted values. Each is taken once.
+        Columns come first, since a hoisted value may read them.
         """
         taken = [*self._column_statements, *self._hoisted_statements]
         self._column_statements.clear()

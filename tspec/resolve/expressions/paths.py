@@ -233,7 +233,7 @@ def _refuse_unknown(path: Path, env: Environment, want: Type | None) -> None:
 
 
 def _refuse_unknown_collection(path: Path, env: Environment) -> None:
-    """Refuse a word after `in` of which the collection that is meant is known, or list them."""
+    """Refuse an unknown word after `in`. The hint names the collection that is probably meant, or lists all."""
     word, scope = path.words[0], env.scope
     meant = _COLLECTIONS.get(word)
     hint = f"did you mean `{meant}`?" if meant in scope.collections else None

@@ -6,22 +6,18 @@ from typing import Any
 
 import torch
 
-from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, first_input, operation_of, saved
+from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, operation_of, preceding, saved
 
 _DROPOUT = frozenset({"NativeDropout", "FusedDropout"})
-_CHAIN = 8
-"""The number of operations without effect on values that are passed."""
+_UNSEEN = KEEPS - _DROPOUT | RESHAPES
+"""Operations that compute no new values."""
 
 
 def is_dropped(value: torch.Tensor) -> bool | None:
     """True if dropout computed a tensor: on a CPU, a product with zeros and one number above 1. None without a graph."""
-    node = value.grad_fn
-    if node is None:
+    if value.grad_fn is None:
         return None
-    for _ in range(_CHAIN):
-        if node is None or operation_of(node) not in KEEPS | RESHAPES or _drops(node):
-            break
-        node = first_input(node)
+    node = preceding(value.grad_fn, _UNSEEN)
     return node is not None and _drops(node)
 
 

@@ -17,11 +17,14 @@ _MEAN = 1
 _ROUND_OFF = 1e-6
 _CHAIN = 256
 """The number of nodes at the end of a graph that are read as sums."""
-_KEEP_SIGN = (
-    KEEPS | RESHAPES | {"Add", "Stack", "Cat", "Sum", "Mean", "Select", "Index", "Unbind", "Dot"}
-)
 _RISES = frozenset({"LogSigmoid", "Softplus"})
 """Functions that rise with their input, such as the loss of a preference does with a difference."""
+_KEEP_SIGN = (
+    KEEPS
+    | RESHAPES
+    | _RISES
+    | {"Add", "Stack", "Cat", "Sum", "Mean", "Select", "Index", "Unbind", "Dot"}
+)
 _POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Pow", "Square", "Abs"})
 """Operations whose results are weights without a sign."""
 
@@ -49,6 +52,32 @@ def factor_of_all(losses: Any) -> float | None:
 
     None if the factor has a graph or is no single number, and for several losses.
     """
+    found = _scaled(losses)
+    return None if found is None else found[0]
+
+
+def divisor_of_average(losses: Any) -> int | None:
+    """The whole number by which a loss that is an average was divided at last, if it is at least `LEAST_DIVISOR`.
+
+    None where no loss function or `mean` computed the average, as of a sum of several terms.
+    """
+    found = _scaled(losses)
+    if found is None:
+        return None
+    factor, node = found
+    if node is None or not 0 < factor <= 1 / LEAST_DIVISOR:
+        return None
+    divisor = round(1 / factor)
+    if abs(divisor * factor - 1) > _ROUND_OFF:
+        return None
+    is_average = operation_of(node) == "Mean" or getattr(node, "_saved_reduction", None) == _MEAN
+    return divisor if is_average else None
+
+
+def _scaled(losses: Any) -> tuple[float, Any] | None:
+    """The constant by which a loss was multiplied at last, and the node of what was multiplied; None as
+    `factor_of_all`.
+    """
     tensors = losses if isinstance(losses, (list, tuple)) else (losses,)
     node = tensors[0].grad_fn if len(tensors) == 1 else None
     if node is None:
@@ -60,27 +89,7 @@ def factor_of_all(losses: Any) -> float | None:
             return None
         factor *= 1 / scale if operation_of(node) == "Div" else scale
         node = only_input(node)
-    return factor
-
-
-def divisor_of_average(losses: Any) -> int | None:
-    """The whole number by which a loss that is an average was divided at last, if it is at least `LEAST_DIVISOR`.
-
-    None where no loss function or `mean` computed the average, as of a sum of several terms.
-    """
-    factor = factor_of_all(losses)
-    if factor is None or not 0 < factor <= 1 / LEAST_DIVISOR:
-        return None
-    divisor = round(1 / factor)
-    if abs(divisor * factor - 1) > _ROUND_OFF:
-        return None
-    node = losses[0].grad_fn if isinstance(losses, (list, tuple)) else losses.grad_fn
-    while node is not None and operation_of(node) in _SCALES:
-        node = only_input(node)
-    if node is None:
-        return None
-    is_average = operation_of(node) == "Mean" or getattr(node, "_saved_reduction", None) == _MEAN
-    return divisor if is_average else None
+    return factor, node
 
 
 def is_multiplied_by_zero(node: Any) -> bool:
@@ -114,7 +123,7 @@ def _constant(node: Any) -> torch.Tensor | None:
 def _signs(node: Any) -> tuple[int, ...]:
     """The sign with which a node counts each of its inputs; 0 if it is not known."""
     operation, inputs = operation_of(node), [each for each, _ in node.next_functions]
-    if operation in _KEEP_SIGN | _RISES:
+    if operation in _KEEP_SIGN:
         return (1,) * len(inputs)
     if operation == "Neg":
         return (-1,)
