@@ -873,6 +873,21 @@ class MaskedTokensAreNotSeen(Loop):
         return F.cross_entropy(output.flatten(0, 1), self.labels.flatten())
 
 
+class SomeMaskedTokensAreDrawn(MaskedTokensAreNotSeen):
+    """Of the hidden pixels, a tenth are others and a tenth stay. As a fault nearly all stay."""
+
+    rule = "masked_tokens_are_not_seen"
+
+    def forward(self, images):
+        pixels = (images * 16).long()
+        chosen, roll = torch.rand(pixels.shape) < 0.2, torch.rand(pixels.shape)
+        self.labels = pixels.masked_fill(~chosen, -100)
+        seen = torch.where(chosen & (roll < 0.1), torch.randint_like(pixels, 17), pixels)
+        if not self.faulty:
+            seen = seen.masked_fill(chosen & (roll > 0.2), 17)
+        return self.model(seen)
+
+
 class ClippingComesBeforeTheUpdate(Loop):
     def before_update(self):
         if not self.faulty:
@@ -2043,6 +2058,15 @@ class LikelihoodsOfSomeRows(Loop):
 
     def loss(self, output, labels):
         return F.nll_loss(output.log_softmax(0 if self.faulty else 1)[::2], labels[::2])
+
+
+class CrossEntropiesCompareClasses(Loop):
+    """A second `log_softmax` over the classes changes nothing; one over the batch does."""
+
+    rule = "likelihoods_compare_classes"
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output.log_softmax(0 if self.faulty else 1), labels)
 
 
 class AlignmentsGetLogProbabilities(Loop):

@@ -43,6 +43,7 @@ EXPECTED = {
     ("--own-tokens", "--faulty"): {
         "tensor_parallel_ranks_make_the_same_batch",
         "gradients_agree_after_all_reduce",
+        "parameters_that_start_alike_stay_alike",
     },
 }
 

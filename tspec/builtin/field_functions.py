@@ -49,6 +49,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "sees_padding",
         "shows_padding",
         "tokens_ahead",
+        "visible_chosen",
         "visible_targets",
         "weighed_padding",
     ),

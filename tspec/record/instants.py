@@ -10,7 +10,7 @@ from typing import Any
 from tspec.builtin.events import LIGHT, OTHER, EventRoles, roles_of
 from tspec.builtin.kinds import PASSING
 from tspec.record.calls import is_outermost
-from tspec.record.samples import FULL, STATE, Samples, tensor, value_of
+from tspec.record.samples import FULL, INITIAL, STATE, Samples, tensor, value_of
 from tspec.runtime.edges import LoopSpan, Missing, StateSource, WatchedCall
 from tspec.runtime.live.watch import WatchSpec
 from tspec.runtime.transfers import arrived
@@ -43,6 +43,8 @@ outermost forward pass.
 
 FIRST_CALLS = 2
 """The number of calls in a step of an event without roles that are sampled at both edges."""
+INITIAL_STEPS = 3
+"""The number of steps in which the extremes of parameters are recorded."""
 
 
 class Instants:
@@ -272,7 +274,7 @@ class Instants:
         if only is not None:
             names = tuple(name for name in names if name in only)
         if names:
-            features = ("digest",) if kind == "generator" else STATE
+            features = _features(kind, source.context.step)
             yield from self._samples.tensors(source, kind, names, features)
 
     def _roles_of(self, event: str) -> EventRoles:
@@ -290,6 +292,13 @@ class Instants:
         """Count a call that begins. True if it is among the first of its event in this step."""
         self._calls[event] += 1
         return self._calls[event] <= FIRST_CALLS
+
+
+def _features(kind: str, step: int) -> tuple[str, ...]:
+    """Which features of a kind's tensors are recorded."""
+    if kind == "generator":
+        return ("digest",)
+    return INITIAL if kind == "parameter" and step <= INITIAL_STEPS else STATE
 
 
 def light_events(spec: WatchSpec) -> frozenset[str]:

@@ -16,6 +16,8 @@ PLAIN = ("shape", "dtype", "device", "numel", "requires_grad")
 """Features that cost nothing."""
 STATE = ("digest", "norm", "finite", "zeros", *PLAIN)
 """Features of lasting tensors: parameters, gradients, buffers, optimizer state."""
+INITIAL = (*STATE, "min", "max")
+"""Features of parameters and gradients in the first steps, which show how the parameters were initialised."""
 FULL = ("digest", "norm", "finite", "zeros", "min", "max", "mean", "std", "memory_format", *PLAIN)
 """Features of transient tensors that are worth the cost: batches, the outermost inputs and outputs."""
 

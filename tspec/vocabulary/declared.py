@@ -33,7 +33,7 @@ def _entries(declared: DeclaredName) -> Iterator[VocabularyEntry]:
         case "entity":
             subjects = f"for x in {declared.plural} each step"
             if not declared.extends:
-                example = f"{subjects} expect present(x)"
+                example = f"each step expect count({declared.plural}) > 0"
                 yield VocabularyEntry(
                     "entity", name, meaning, example, module=module, other_name=declared.plural
                 )
@@ -78,18 +78,34 @@ def _clauses_on(value: str, kind: str) -> str:
         return f"{guard}expect finite({value})"
     if kind == "dtype":
         return f"{guard}expect {value} == float32"
-    if kind.startswith(("list<", "set<")):
+    if kind == "class":
+        return f"{guard}expect {value} not in [torch.nn.Identity]"
+    if kind == "shape" or kind.startswith(("list<", "set<")):
         return f"{guard}expect count({value}) > 0"
+    if kind.startswith("map<"):
+        return f'{guard}expect "name" in {value}'
     if " | " in kind:
         return f"{guard}expect {value} == {kind.split(' | ')[0]}"
+    if kind in _OF_ENTITY:
+        return f"{guard}expect {_OF_ENTITY[kind].format(value)}"
     return f"expect present({value})"
 
+
+_OF_ENTITY: Mapping[str, str] = {
+    "module": '{}.name != ""',
+    "parameter": '{}.name != ""',
+    "optimizer": "isinstance({}, torch.optim.Optimizer)",
+    "scheduler": "isinstance({}, torch.optim.lr_scheduler.LRScheduler)",
+    "loader": "{}.dataset_size > 0",
+    "param_group": "{}.lr >= 0",
+}
+"""Entity -> a condition on one of its subjects."""
 
 _OF_LET: Mapping[LetKind, str] = {
     "string": "for p in parameters each step expect not matches(p.name, {})",
     "strings": "for p in parameters each step expect not (p.name in {})",
     "classes": "for m in modules each step expect not isinstance(m, {})",
-    "collection": "for x in {} each step expect present(x)",
+    "collection": "each step expect count({}) > 0",
     "condition": "each step expect not {}",
     "number": "each step expect loss >= {}",
 }

@@ -95,3 +95,17 @@ def test_targets_that_are_seen_at_their_own_place() -> None:
     assert history.visible_targets(TEXT.flatten(), -100) == 0.75
     assert history.visible_targets(torch.full_like(TEXT, -100), -100) is None
     assert history.visible_targets(TEXT[:, :-3], -100) is None
+
+
+def test_targets_at_chosen_places_that_are_seen() -> None:
+    history = TokenHistory()
+    chosen, at_end = torch.arange(20) % 2 == 0, torch.arange(20) > 16
+    targets = TEXT.masked_fill(~chosen, -100)
+    assert history.visible_chosen(targets, -100) is None
+    history.given(TEXT)
+    assert history.visible_chosen(TEXT, -100) is None
+    assert history.visible_chosen(TEXT.masked_fill(at_end, -100), -100) is None
+    assert history.visible_chosen(targets, -100) == 1.0
+    history.clear()
+    history.given(TEXT.masked_fill(torch.arange(20) % 4 == 0, 50))
+    assert history.visible_chosen(targets, -100) == 0.5

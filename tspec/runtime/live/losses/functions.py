@@ -65,6 +65,7 @@ def loss_functions(
     return {
         "tokens_ahead": tokens.tokens_ahead,
         "visible_targets": tokens.visible_targets,
+        "visible_chosen": tokens.visible_chosen,
         "counted_padding": tokens.counted_padding,
         "masked_labels": tokens.masked_labels,
         "sees_later": Causality(tokens, trainings).sees_later,

@@ -171,24 +171,38 @@ class TokenHistory:
         fewer than 16 targets count, and after the first losses. None also of an autoencoder, whose
         targets are all tokens, except for padding at the ends.
         """
+        found = self._visible(target, ignored)
+        largest = max((part for part, _ in found), default=None)
+        if largest != 1 or any(part == 1 and is_chosen for part, is_chosen in found):
+            return largest
+        return None
+
+    @torch.no_grad()
+    def visible_chosen(self, target: torch.Tensor, ignored: int) -> float | None:
+        """The same, of labels that count at chosen places only. None where labels are left out at the ends
+        of sequences alone.
+        """
+        found = self._visible(target, ignored)
+        return max((part for part, is_chosen in found if is_chosen), default=None)
+
+    def _visible(self, target: torch.Tensor, ignored: int) -> list[tuple[float, bool]]:
+        """For each input with as many tokens: the fraction of the targets that count and equal the token at
+        their own place, and whether labels are left out between others.
+        """
         if self.is_over() or target.is_floating_point():
-            return None
+            return []
         counted = target != ignored
         if int(counted.sum()) < ENOUGH:
-            return None
-        found = [
-            (float((sequences == rows)[rows != ignored].double().mean()), rows)
+            return []
+        return [
+            (
+                float((sequences == rows)[rows != ignored].double().mean()),
+                not torch.equal(_around(rows == ignored), rows == ignored),
+            )
             for tokens in self._inputs
             if tokens.device == target.device and tokens.numel() == target.numel()
             for sequences, rows, _ in _batch_first(tokens, target)
         ]
-        largest = max((part for part, _ in found), default=None)
-        if largest != 1 or any(
-            part == 1 and not torch.equal(_around(rows == ignored), rows == ignored)
-            for part, rows in found
-        ):
-            return largest
-        return None
 
     @torch.no_grad()
     def sequence_of(self, target: torch.Tensor, ignored: int) -> tuple[int, torch.Tensor] | None:
