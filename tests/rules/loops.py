@@ -608,6 +608,24 @@ class FirstRatiosAreOne(Loop):
         return -torch.min(output * gains, output.clamp(0.8, 1.2) * gains).mean()
 
 
+class LaterRatiosAreNotOne(FirstRatiosAreOne):
+    """The policy guesses once, and learns from the same guesses in each step."""
+
+    def run(self):
+        self.guesses = None
+        return super().run()
+
+    def forward(self, images):
+        images = self.images if self.guesses is not None else images
+        policy = torch.distributions.Categorical(logits=self.model(images))
+        if self.guesses is None:
+            self.images, self.guesses = images, policy.sample()
+            self.old = policy.log_prob(self.guesses).detach()
+        now = policy.log_prob(self.guesses)
+        self.right = self.guesses
+        return (now - (now.detach() if self.faulty else self.old)).exp()
+
+
 class ChoicesAreAmongWhatIsWeighed(Loop):
     """Learns from the classes that it finds likeliest."""
 
@@ -972,6 +990,33 @@ class PenaltiesOfDerivativesAreTrained(Loop):
         )
         wanted = output.mean() - answers.mean()
         return wanted + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
+
+
+class PenaltiesAreOfSingleDerivatives(Loop):
+    """The norm of the derivatives is to be near one for each sample. As a fault that of all samples is."""
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
+
+    def loss(self, output, labels):
+        data = torch.rand(32, 64, requires_grad=True)
+        answers = self.model(data)
+        [slopes] = torch.autograd.grad(answers.sum(), data, create_graph=True)
+        wanted = output.mean() - answers.mean()
+        return wanted + 10 * ((self.norm(slopes) - 1) ** 2).mean()
+
+    def norm(self, slopes):
+        return slopes.norm(2) if self.faulty else slopes.norm(2, dim=1)
+
+
+class PenaltiesOfRootsOfSums(PenaltiesAreOfSingleDerivatives):
+    """The norm is computed by hand."""
+
+    rule = "penalties_are_of_single_derivatives"
+
+    def norm(self, slopes):
+        squares = slopes**2
+        return ((squares.sum() if self.faulty else squares.sum(1)) + 1e-12).sqrt()
 
 
 class PenaltiesOfPointsBetween(PenaltiesOfDerivativesAreTrained):

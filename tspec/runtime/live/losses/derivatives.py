@@ -1,4 +1,4 @@
-"""Derivatives that a loss is computed of, without a graph of their own."""
+"""Derivatives that a loss is computed of: those without a graph of their own, and norms of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ import torch
 from torch import nn
 
 from tspec.runtime.live.convert import tensors_in
-from tspec.runtime.live.losses.graph import operation_of
+from tspec.runtime.live.losses.graph import (
+    KEEPS,
+    RESHAPES,
+    first_input,
+    nodes,
+    operation_of,
+    preceding,
+    shape_of,
+)
+
+_DIFFERENCES = frozenset({"Sub", "Rsub"})
+_NORMS = frozenset({"LinalgVectorNorm", "Norm"})
+_SQUARES = frozenset({"Pow", "Mul"})
 
 
 def lacks_graph(outputs: Any, inputs: Any, create_graph: Any) -> bool:
@@ -23,6 +35,38 @@ def lacks_graph(outputs: Any, inputs: Any, create_graph: Any) -> bool:
         each.is_leaf and not isinstance(each, nn.Parameter) for each in data
     )
     return are_data and all(map(_are_samples, tensors_in(outputs)))
+
+
+def is_of_parameters(inputs: Any) -> bool:
+    """True if a derivative is one with respect to parameters, and not to data."""
+    return any(isinstance(each, nn.Parameter) for each in tensors_in(inputs))
+
+
+def whole_norms(losses: Any) -> list[str]:
+    """The shape of each tensor of several rows whose norm over all elements is compared with a number, as in
+    `(norm - 1) ** 2`.
+    """
+    norms = (
+        preceding(first_input(node), KEEPS | RESHAPES)
+        for operation, node in nodes(losses)
+        if operation in _DIFFERENCES
+        and sum(each is not None for each, _ in node.next_functions) == 1
+    )
+    shapes = (_normed(node) for node in norms if node is not None and not shape_of(node))
+    return [str(list(shape)) for shape in shapes if len(shape) > 1 and shape[0] > 1]
+
+
+def _normed(norm: Any) -> tuple[int, ...]:
+    """The shape of what a norm is taken of; no dimensions of other nodes."""
+    if operation_of(norm) in _NORMS:
+        return shape_of(first_input(norm))
+    if operation_of(norm) != "Sqrt":
+        return ()
+    summed = preceding(first_input(norm), KEEPS | RESHAPES | {"Add"})  # `sqrt(sum + eps)`
+    if summed is None or operation_of(summed) != "Sum":
+        return ()
+    square = first_input(summed)
+    return shape_of(square) if operation_of(square) in _SQUARES else ()
 
 
 def _are_samples(output: torch.Tensor) -> bool:

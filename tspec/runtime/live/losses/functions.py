@@ -9,7 +9,7 @@ from tspec.runtime.live.losses.alignments import blank_labels, without_room
 from tspec.runtime.live.losses.bootstrapped import moving_targets
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
-from tspec.runtime.live.losses.derivatives import lacks_graph
+from tspec.runtime.live.losses.derivatives import is_of_parameters, lacks_graph, whole_norms
 from tspec.runtime.live.losses.dropped import is_dropped
 from tspec.runtime.live.losses.endings import SequenceEndings
 from tspec.runtime.live.losses.entropies import Entropies
@@ -96,6 +96,8 @@ def loss_functions(
         "is_dropped": of_first_with_graph(LOSSES, is_dropped),
         "adds_constant": of_first(DERIVATIVES, adds_constant),
         "lacks_graph": lacks_graph,
+        "is_of_parameters": is_of_parameters,
+        "whole_norms": of_first(PASSES, whole_norms),
         "averages_all_places": of_first(PASSES, averages_all_places),
         "picked_sees_later": of_first(PASSES, picked.picked_sees_later),
         "picked_ahead": of_first(PASSES, picked.picked_ahead),
