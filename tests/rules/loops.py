@@ -992,6 +992,33 @@ class PenaltiesOfDerivativesAreTrained(Loop):
         return wanted + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
 
 
+class OutputsVaryBetweenSamples(Loop):
+    """Every unit of the hidden layer is dead."""
+
+    steps = 41
+
+    def make_loader(self):
+        return torch.utils.data.DataLoader(DIGITS, batch_size=16, shuffle=True)
+
+    def prepared(self):
+        if self.faulty:
+            nn.init.constant_(self.model[0].bias, -100.0)
+
+
+class OutputsOfTheMeanOfABatch(Loop):
+    """The digits of a batch are averaged, and not the places of each."""
+
+    rule = "outputs_vary_between_samples"
+    steps = 41
+
+    def build(self):
+        class Mean(nn.Module):
+            def forward(_, features):
+                return features.mean(0).expand_as(features) if self.faulty else features
+
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), Mean(), nn.Linear(32, 10))
+
+
 class PenaltiesAreOfSingleDerivatives(Loop):
     """The norm of the derivatives is to be near one for each sample. As a fault that of all samples is."""
 

@@ -109,19 +109,6 @@ class EvaluationLeavesBuffersAlone(Advised):
         return nn.Sequential(Centred(self.faulty), nn.Linear(64, 10))
 
 
-class OutputsVaryBetweenSamples(Advised):
-    """Every unit of the hidden layer is dead."""
-
-    steps = 104
-
-    def make_loader(self):
-        return torch.utils.data.DataLoader(DIGITS, batch_size=16, shuffle=True)
-
-    def prepared(self):
-        if self.faulty:
-            nn.init.constant_(self.model[0].bias, -100.0)
-
-
 class BatchNormIsNotShared(Advised):
     """The picture and its negative go through one batch norm."""
 

@@ -96,7 +96,7 @@ _OF_ENTITY: Mapping[str, str] = {
     "parameter": '{}.name != ""',
     "optimizer": "isinstance({}, torch.optim.Optimizer)",
     "scheduler": "isinstance({}, torch.optim.lr_scheduler.LRScheduler)",
-    "loader": "{}.dataset_size > 0",
+    "loader": "{}.trained_on",
     "param_group": "{}.lr >= 0",
 }
 """Entity -> a condition on one of its subjects."""
