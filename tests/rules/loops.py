@@ -643,6 +643,26 @@ class SimilaritiesAreOfUnitVectors(Loop):
         return F.mse_loss(units @ units.T, alike)
 
 
+class DistancesOfUnitVectors(Loop):
+    """A digit is to be nearer to one of its class than to another."""
+
+    rule = "similarities_are_of_unit_vectors"
+
+    def loss(self, output, labels):
+        units = F.normalize(output, dim=0 if self.faulty else 1)
+        other = units[torch.arange(len(units)).roll(1)]
+        return self.distances(units, other, labels == labels.roll(1, 0))
+
+    def distances(self, units, other, alike):
+        signs = torch.where(alike, 1.0, -1.0)
+        return (F.pairwise_distance(units, other) * signs + 1).relu().mean()
+
+
+class DistancesOfEachWithEach(DistancesOfUnitVectors):
+    def distances(self, units, other, alike):
+        return F.mse_loss(torch.cdist(units, units), torch.ones(len(units), len(units)))
+
+
 class SimilaritiesAreDividedByTheirTemperature(Loop):
     """Each digit is to be most like itself with some noise."""
 

@@ -38,7 +38,7 @@ def write_twice(after: int, weight: torch.Tensor) -> None:
 
 def projected(change: Change) -> bool:
     """Whether a weight that grows by 0.1 in each of 100 updates is said to be projected."""
-    weight, other = nn.Parameter(torch.zeros(4, 4)), nn.Parameter(torch.zeros(3))
+    weight, other = nn.Parameter(torch.zeros(4, 4)), nn.Parameter(torch.zeros(20))
     known = ProjectedParameters(features)
     with torch.no_grad():
         for number in range(1, 101):
@@ -86,3 +86,16 @@ def test_nothing_is_kept_of_an_optimizer_that_is_gone() -> None:
             if number == 2:
                 known.forget([0])
     assert weight not in known
+
+
+def test_a_small_parameter_counts_with_the_others_of_its_optimizer() -> None:
+    """Clipping reaches a bias later than the weights."""
+    weight, bias = nn.Parameter(torch.zeros(4, 4)), nn.Parameter(torch.zeros(4))
+    known = ProjectedParameters(features)
+    with torch.no_grad():
+        for _ in range(10):
+            known.before_update(0, [weight, bias])
+            weight += 0.3
+            known.after_update(0, [weight, bias])
+            weight.clamp_(-0.5, 0.5)
+    assert weight in known and bias in known

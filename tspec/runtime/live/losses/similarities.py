@@ -1,8 +1,8 @@
-"""Finds products of vectors whose norms were taken along another dimension than the product sums
-over.
+"""Finds products and distances of vectors whose norms were taken along another dimension than the
+product, or the distance, sums over.
 
-The product of two unit vectors is their cosine similarity. A vector divided by norms over the
-samples of the batch, or over the steps of a sequence, is no unit vector.
+The product of two unit vectors is their cosine similarity, which their distance also shows. A vector
+divided by norms over the samples of the batch, or over the steps of a sequence, is no unit vector.
 
 A softmax of similarities gives the best of n at most `e^2 / (e^2 + n - 1)`. This is why they are
 divided by a temperature, mostly from 0.05 to 0.5.
@@ -10,6 +10,7 @@ divided by a temperature, mostly from 0.05 to 0.5.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tspec.runtime.live.losses.graph import (
@@ -24,10 +25,14 @@ from tspec.runtime.live.losses.graph import (
     preceding,
     saved,
     shape_of,
+    signed,
 )
 
 _NORMS = frozenset({"LinalgVectorNorm", "Norm"})
+_DISTANCES = frozenset({"Cdist", "EuclideanDist"})
 _AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
+_AROUND_DIFFERENCES = frozenset({"Add"})
+"""A distance may have a small number added to each difference."""
 _SCALED = frozenset({"Mul", "Div"})
 _SOFTMAXES = frozenset({"LogSoftmax", "Logsumexp"})
 """The softmaxes of losses, and not those of attention."""
@@ -38,10 +43,10 @@ _AROUND_SCORES = (
 
 
 def crossed_norms(losses: Any) -> list[str]:
-    """For each product of two factors that were divided along crossed dimensions, the shape before
-    the division.
+    """For each product, or distance, of two vectors that were divided along crossed dimensions, the
+    shape before the division.
     """
-    found = (_crossed(node) for operation, node in nodes(losses) if operation in MATRIX_PRODUCTS)
+    found = (_crossed(_compared(operation, node)) for operation, node in nodes(losses))
     return [str(list(shape)) for shape in found if shape is not None]
 
 
@@ -69,13 +74,33 @@ def _factor(softmax: Any) -> float | None:
     return number if operation_of(node) == "Mul" else 1 / number if number else None
 
 
-def _crossed(product: Any) -> tuple[int, ...] | None:
-    """The shape of the first factor where it was divided, if both were divided by norms along other dimensions."""
-    factors = (_divided(product.next_functions[place][0], dim) for place, dim in ((0, -1), (1, -2)))
-    first, second = factors
-    if first is None or second is None or first[1] or second[1]:
+_Compared = Sequence[tuple[Any, int]]
+"""Nodes of vectors that are compared, each with the dimension that is summed over."""
+
+
+def _compared(operation: str, node: Any) -> _Compared:
+    """The two inputs of a product or a distance; none of other operations."""
+    if operation in MATRIX_PRODUCTS:
+        return [(node.next_functions[0][0], -1), (node.next_functions[1][0], -2)]
+    if operation in _DISTANCES:
+        return [(following, -1) for following, _ in node.next_functions]
+    if operation not in _NORMS:
+        return []
+    difference = preceding(first_input(node), _AROUND_DIFFERENCES)
+    dims = getattr(node, "_saved_dim", None)
+    if difference is None or operation_of(difference) != "Sub" or not dims or len(dims) != 1:
+        return []
+    return [(following, signed(dims[0])) for following, _ in difference.next_functions]
+
+
+def _crossed(compared: _Compared) -> tuple[int, ...] | None:
+    """The shape of the first vectors where they were divided, if both were divided by norms along
+    other dimensions.
+    """
+    factors = [_divided(node, dim) for node, dim in compared]
+    if len(factors) != 2 or any(each is None or each[1] for each in factors):
         return None
-    return first[0]
+    return factors[0][0] if factors[0] is not None else None
 
 
 def _divided(node: Any, dim: int) -> tuple[tuple[int, ...], bool] | None:

@@ -53,7 +53,7 @@ class ProjectedParameters:
         return parameter in self._projected
 
     def add(self, parameters: Iterable[torch.Tensor]) -> None:
-        """The script averages these over ranks, between updates."""
+        """The script changes these between updates, again and again."""
         for parameter in parameters:
             self._projected.add(parameter)
 
@@ -68,9 +68,19 @@ class ProjectedParameters:
             if isinstance(digest, Missing) or known.returned.get(key, digest) == digest:
                 continue
             changed[key] = known.changed.get(key, 0) + 1
-            if changed[key] >= IN_A_ROW:
+            if changed[key] == IN_A_ROW:
                 self._projected.add(parameter)
+                self._add_rest(parameters)
         known.returned, known.changed = None, changed
+
+    def _add_rest(self, parameters: Sequence[torch.Tensor]) -> None:
+        """Add all parameters of an optimizer if those that are projected hold half of their elements.
+
+        Clipping changes a small parameter late, when one of its elements first reaches the bound.
+        """
+        projected = sum(each.numel() for each in parameters if each in self._projected)
+        if 2 * projected >= sum(each.numel() for each in parameters):
+            self.add(parameters)
 
     def after_update(self, optimizer: int, parameters: Sequence[torch.Tensor]) -> None:
         """An update returned: keep the digests, if the next update compares them.
