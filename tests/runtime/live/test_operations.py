@@ -100,6 +100,14 @@ def test_operations_are_named_as_torch_names_its_functions() -> None:
     assert {"avg_pool2d <- max_pool2d_with_indices", "sum <- avg_pool2d"} <= pairs
 
 
+def test_distances_of_many_rows_are_those_of_few() -> None:
+    def distances(rows: int) -> set[str]:
+        points = torch.randn(rows, 3, requires_grad=True)
+        return operations(torch.cdist(points * 2, points).sum())
+
+    assert distances(40) == distances(8)
+
+
 def test_hooks_of_modules_are_not_seen() -> None:
     layer = nn.Linear(3, 2)
     x = torch.randn(4, 3, requires_grad=True)

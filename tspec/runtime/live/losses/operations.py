@@ -23,6 +23,8 @@ _UNSEEN = frozenset(
 """Nodes that only observe a module, and nodes that only change the memory layout. The latter depend
 on sizes and strides.
 """
+_SAID = {"AccumulateGrad": "parameter", "EuclideanDist": "cdist"}
+"""Names that are said otherwise. `torch.cdist` computes more than 25 rows by another formula."""
 _SETTINGS = {
     setting: f"_saved_{setting}"
     for setting in (
@@ -105,4 +107,4 @@ def _setting(name: str, value: Any) -> str:
 def _name(name: str) -> str:
     """`masked_fill` of `MaskedFillBackward0`."""
     plain = name.rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
-    return "parameter" if plain == "AccumulateGrad" else snake_case(plain)
+    return _SAID.get(plain) or snake_case(plain)
