@@ -52,21 +52,26 @@ def whole_norms(losses: Any) -> list[str]:
         if operation in _DIFFERENCES
         and sum(each is not None for each, _ in node.next_functions) == 1
     )
-    shapes = (_normed(node) for node in norms if node is not None and not shape_of(node))
+    shapes = (_normed(node) for node in norms if node is not None and _shape(node) == ())
     return [str(list(shape)) for shape in shapes if len(shape) > 1 and shape[0] > 1]
 
 
 def _normed(norm: Any) -> tuple[int, ...]:
     """The shape of what a norm is taken of; no dimensions of other nodes."""
     if operation_of(norm) in _NORMS:
-        return shape_of(first_input(norm))
+        return _shape(first_input(norm)) or ()
     if operation_of(norm) != "Sqrt":
         return ()
     summed = preceding(first_input(norm), KEEPS | RESHAPES | {"Add"})  # `sqrt(sum + eps)`
     if summed is None or operation_of(summed) != "Sum":
         return ()
     square = first_input(summed)
-    return shape_of(square) if operation_of(square) in _SQUARES else ()
+    return _shape(square) or () if operation_of(square) in _SQUARES else ()
+
+
+def _shape(node: Any) -> tuple[int, ...] | None:
+    """The shape of a node's output; None if the node does not tell it."""
+    return shape_of(node) if node._input_metadata else None
 
 
 def _are_samples(output: torch.Tensor) -> bool:
