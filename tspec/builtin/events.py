@@ -121,6 +121,7 @@ _ROWS = (
     _light("process", inner=True),
     _light("cross_entropy"),
     _light("decision"),
+    _light("drawing"),
     EventRoles(
         "collective", paces_ranks=True, in_loop="often",
         before="nothing", after="nothing", tensor_names=True,
