@@ -10,6 +10,7 @@ from torch import nn
 from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.losses.graph import (
     KEEPS,
+    NORMS,
     RESHAPES,
     first_input,
     nodes,
@@ -19,7 +20,6 @@ from tspec.runtime.live.losses.graph import (
 )
 
 _DIFFERENCES = frozenset({"Sub", "Rsub"})
-_NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _SQUARES = frozenset({"Pow", "Mul"})
 
 
@@ -58,7 +58,7 @@ def whole_norms(losses: Any) -> list[str]:
 
 def _normed(norm: Any) -> tuple[int, ...]:
     """The shape of what a norm is taken of; no dimensions of other nodes."""
-    if operation_of(norm) in _NORMS:
+    if operation_of(norm) in NORMS:
         return _shape(first_input(norm)) or ()
     if operation_of(norm) != "Sqrt":
         return ()

@@ -29,6 +29,7 @@ _BY_CONSTANT = frozenset({"Mul", "Div"})
 RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
 REORDERS = frozenset({"Transpose", "Permute", "T"})
 MATRIX_PRODUCTS = frozenset({"Bmm", "Mm"})
+NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
 _ROWS = frozenset({"Slice", "Index", "IndexSelect", "Cat"})
 """Operations that pick or join rows, so that the other dimensions stay."""

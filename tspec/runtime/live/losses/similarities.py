@@ -16,6 +16,7 @@ from typing import Any
 from tspec.runtime.live.losses.graph import (
     KEEPS,
     MATRIX_PRODUCTS,
+    NORMS,
     REORDERS,
     RESHAPES,
     along,
@@ -28,7 +29,6 @@ from tspec.runtime.live.losses.graph import (
     signed,
 )
 
-_NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _DISTANCES = frozenset({"Cdist", "EuclideanDist"})
 _AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
 _AROUND_DIFFERENCES = frozenset({"Add"})
@@ -84,7 +84,7 @@ def _compared(operation: str, node: Any) -> _Compared:
         return [(node.next_functions[0][0], -1), (node.next_functions[1][0], -2)]
     if operation in _DISTANCES:
         return [(following, -1) for following, _ in node.next_functions]
-    if operation not in _NORMS:
+    if operation not in NORMS:
         return []
     difference = preceding(first_input(node), _AROUND_DIFFERENCES)
     dims = getattr(node, "_saved_dim", None)
@@ -97,10 +97,10 @@ def _crossed(compared: _Compared) -> tuple[int, ...] | None:
     """The shape of the first vectors where they were divided, if both were divided by norms along
     other dimensions.
     """
-    factors = [_divided(node, dim) for node, dim in compared]
-    if len(factors) != 2 or any(each is None or each[1] for each in factors):
-        return None
-    return factors[0][0] if factors[0] is not None else None
+    match [_divided(node, dim) for node, dim in compared]:
+        case [(shape, False), (_, False)]:
+            return shape
+    return None
 
 
 def _divided(node: Any, dim: int) -> tuple[tuple[int, ...], bool] | None:
@@ -123,7 +123,7 @@ def _norms(node: Any) -> tuple[int, ...] | None:
         return None
     divided, by = (following for following, _ in node.next_functions)
     norm = preceding(by, _AROUND_NORMS)
-    if norm is None or operation_of(norm) not in _NORMS or first_input(norm) is not divided:
+    if norm is None or operation_of(norm) not in NORMS or first_input(norm) is not divided:
         return None
     if divided is None or operation_of(divided) == "AccumulateGrad":
         return None

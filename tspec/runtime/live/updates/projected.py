@@ -68,10 +68,11 @@ class ProjectedParameters:
             if isinstance(digest, Missing) or known.returned.get(key, digest) == digest:
                 continue
             changed[key] = known.changed.get(key, 0) + 1
-            if changed[key] == IN_A_ROW:
+            if changed[key] >= IN_A_ROW:
                 self._projected.add(parameter)
-                self._add_rest(parameters)
         known.returned, known.changed = None, changed
+        if IN_A_ROW in changed.values():
+            self._add_rest(parameters)
 
     def _add_rest(self, parameters: Sequence[torch.Tensor]) -> None:
         """Add all parameters of an optimizer if those that are projected hold half of their elements.
