@@ -1258,6 +1258,44 @@ class DropoutIsOffInEvaluation(Loop):
                 self.forward(images)
 
 
+class ReadsRows(nn.Module):
+    """Two recurrent layers read the rows of a picture, and keep their state for the next ones if they are asked to."""
+
+    def __init__(self, keeps: bool = False) -> None:
+        super().__init__()
+        self.rows = nn.LSTM(8, 16, num_layers=2, dropout=0.2, batch_first=True)
+        self.head = nn.Linear(16, 10)
+        self.keeps = keeps
+        self.state = None
+
+    def forward(self, images):
+        out, state = self.rows(images.reshape(-1, 8, 8), self.state)
+        if self.keeps:
+            self.state = tuple(each.detach() for each in state)
+        return self.head(out[:, -1])
+
+
+class RecurrentDropoutIsOffInEvaluation(DropoutIsOffInEvaluation):
+    def build(self):
+        return ReadsRows()
+
+
+class CarriedStatesBelongToTheirSequences(Loop):
+    """The sound loop keeps the state of samples in order."""
+
+    def build(self):
+        return ReadsRows(keeps=True)
+
+    def make_loader(self):
+        return torch.utils.data.DataLoader(
+            DIGITS, batch_size=32, shuffle=self.faulty, drop_last=True
+        )
+
+    def evaluate(self):
+        self.model.state = None
+        super().evaluate()
+
+
 class HeldOutTensorsAreEvaluatedInEvaluationMode(Loop):
     """Epochs over a tensor, and an evaluation of another one after each."""
 
@@ -2845,7 +2883,11 @@ class Accumulates(Loop):
                 if half and self.clears:
                     self.optimizer.zero_grad()
                 (self.loss(self.forward(images), labels) / self.passes).backward()
+            self.divide()
             self.optimizer.step()
+
+    def divide(self):
+        pass
 
     def build(self):
         return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
@@ -2876,21 +2918,49 @@ class MicrobatchesHaveInputsOfTheirOwn(MicrobatchesDiffer):
         return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10))
 
 
-class AccumulatedLossesAreAveraged(Accumulates):
+class LossesOfMicroBatchesAreAveraged(Accumulates):
+    pack = "essentials"
+
     def __init__(self, faulty):
         super().__init__(faulty)
         self.passes = 1 if faulty else 2
 
 
+class GradientsAreDividedByHand(LossesOfMicroBatchesAreAveraged):
+    """Nothing divides the losses; the sound loop divides the gradients, and clips them."""
+
+    rule = "losses_of_micro_batches_are_averaged"
+
+    def __init__(self, faulty):
+        super().__init__(faulty)
+        self.passes = 1
+
+    def divide(self):
+        if not self.faulty:
+            for p in self.model.parameters():
+                p.grad /= 2
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0 if not self.faulty else 100.0)
+
+
 class AveragesOfSquaresAreAdded(Accumulates):
     """Nothing divides the losses: sums of squared errors may be added as they are, and averages may not."""
 
-    rule = "accumulated_losses_are_averaged"
+    pack = "essentials"
+    rule = "losses_of_micro_batches_are_averaged"
     passes = 1
 
     def loss(self, output, labels):
         targets = F.one_hot(labels, 10).float()
         return F.mse_loss(output, targets, reduction="mean" if self.faulty else "sum")
+
+
+class AccumulatedLossesAreAveraged(LossesOfMicroBatchesAreAveraged):
+    """The script takes its batches from a list."""
+
+    pack = "advice"
+
+    def make_loader(self):
+        return list(super().make_loader())
 
 
 BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence)

@@ -869,6 +869,7 @@ class BatchesAreOnTheDeviceOfTheModel(Accelerated):
 class StepsDrawAnew(Advised):
     """A seed for reproducible runs is set in the loop, and not before it."""
 
+    pack = "essentials"
     steps = 24
 
     def clear(self):
@@ -926,9 +927,10 @@ class SingleIdsAreNoPadding(Advised):
         return self.model((images[:, 0] * 16).long())
 
 
-class NoiseIsDrawnInEachStep(Advised):
+class NoiseChangesWithBatches(Advised):
     """A generator and a discriminator. The noise is drawn before the loop."""
 
+    pack = "essentials"
     steps = 20
 
     def build(self):
@@ -956,9 +958,19 @@ class NoiseIsDrawnInEachStep(Advised):
         self.learnt.step()
 
 
-class TargetsChangeWithInputs(Advised):
+class NoiseIsDrawnInEachStep(NoiseChangesWithBatches):
+    """The script takes its batches from a list."""
+
+    pack = "advice"
+
+    def make_loader(self):
+        return list(super().make_loader())
+
+
+class TargetsChangeWithBatches(Advised):
     """The noise that should be predicted is drawn before the loop."""
 
+    pack = "essentials"
     steps = 20
 
     def build(self):
@@ -974,6 +986,15 @@ class TargetsChangeWithInputs(Advised):
 
     def loss(self, output, labels):
         return F.mse_loss(output, self.noise[: len(output)])
+
+
+class TargetsChangeWithInputs(TargetsChangeWithBatches):
+    """The script takes its batches from a list."""
+
+    pack = "advice"
+
+    def make_loader(self):
+        return list(super().make_loader())
 
 
 # --- project ------------------------------------------------------------------------------------

@@ -122,6 +122,9 @@ _ROWS = (
     _light("cross_entropy"),
     _light("decision"),
     _light("drawing"),
+    _light("recurrent", inner=True),
+    _light("seeding"),
+    _light("averaged"),
     EventRoles(
         "collective", paces_ranks=True, in_loop="often",
         before="nothing", after="nothing", tensor_names=True,

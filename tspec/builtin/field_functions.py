@@ -65,6 +65,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "answers_as_in_training",
         "averages_all_places",
         "before_update",
+        "begins_with_last_state",
         "blank_labels",
         "blunt_similarities",
         "choices_across",

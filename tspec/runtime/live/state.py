@@ -53,6 +53,7 @@ from tspec.runtime.live.name_tables import NamedParameter
 from tspec.runtime.live.pending import PendingCalls
 from tspec.runtime.live.placed import is_flattened, local, placements
 from tspec.runtime.live.ranks import RankTopology
+from tspec.runtime.live.samples.carried import STATES, CarriedStates
 from tspec.runtime.live.samples.differentiated import differentiates_inputs
 from tspec.runtime.live.samples.evaluations import HeldOutEvaluations
 from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
@@ -236,6 +237,9 @@ class SubjectRegistry:
             "new_labels": NewLabels().new_labels,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,
             "scale_of_inputs": InputScales(self.models.is_given_data).scale_of_inputs,
+            "begins_with_last_state": TrainingSampling(self._training).of_first(
+                STATES, CarriedStates().begins_with_last_state
+            ),
             "known_samples": KnownSamples(self.models.is_root).known_samples,
         }
 

@@ -46,7 +46,7 @@ class UpdateHistory:
         self.copied = CopiedParameters(features)
         self.reused = ReusedGradients(features)
         self.doubled = DoubledUpdates()
-        self.scaled = GradientFactors()
+        self.scaled = GradientFactors(first=ranks.world > 1)
         self.dropped = DroppedPasses()
         self.beginnings = AverageBeginnings()
         self.uncalled = UncalledModels()
@@ -155,8 +155,6 @@ class UpdateHistory:
 
     def sample_gradients(self) -> None:
         """A backward pass ended: keep samples of its gradients that a checked update may use."""
-        if self._ranks.world == 1:
-            return
         for optimizer in self._optimizers.things().values():
             number = self._optimizers.numbered.number(optimizer)
             if self.scaled.is_due(number):

@@ -35,6 +35,8 @@ class _SampledGradients:
     watched: list[torch.Tensor] = field(default_factory=list)
     held: int = -1
     """The number of parameters that the optimizer held when `watched` was chosen."""
+    passes: int = 0
+    """The backward passes since the last update."""
     samples: dict[int, torch.Tensor] = field(default_factory=dict)
     """Id of a parameter -> the sample of its gradient at the end of the last backward pass: `[n]`.
     """
@@ -46,12 +48,15 @@ class GradientFactors:
     """Compares gradients at the beginning of an update with those at the end of the last backward
     pass before it.
 
+    `first`: the first pass of an update is sampled too, and not only those that add to its gradients.
+
     A gradient that is reduced, clamped or noised in between is no multiple of the earlier one, and
     is ignored. If parameters are scaled by different factors (layer-wise rates, norms of their
     own), there is no common factor.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: bool) -> None:
+        self._first = first
         self._optimizers: dict[int, _SampledGradients] = {}
         """Number of the optimizer, as long as it exists -> its sampled gradients."""
 
@@ -72,6 +77,9 @@ class GradientFactors:
         checked.
         """
         known = self._optimizers.setdefault(optimizer, _SampledGradients())
+        known.passes += 1
+        if known.passes == 1 and not self._first:
+            return
         if known.held != len(parameters):
             known.held = len(parameters)
             floats = [each for each in parameters if each.is_floating_point()]
@@ -86,6 +94,7 @@ class GradientFactors:
         if known is None:
             return
         known.count += 1
+        known.passes = 0
         pairs = [
             (was, now)
             for each in known.watched
