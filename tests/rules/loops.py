@@ -6,6 +6,7 @@ A variant does what its name says only where `self.faulty`; else it is a sound j
 from __future__ import annotations
 
 import copy
+import itertools
 import tempfile
 from contextlib import suppress
 from functools import partial
@@ -2160,6 +2161,39 @@ class PoliciesWeighEachActionOnce(PolicyGradientsUseConstants):
         return -((likely if self.faulty else likely.squeeze(1)) * reward).mean()
 
 
+class PoliciesTakeTheSmallerGain(PolicyGradientsUseConstants):
+    """Learns in four updates from what it guessed before the first of them."""
+
+    steps = 8
+
+    def make_loader(self):
+        return [each for each in itertools.islice(super().make_loader(), 2) for _ in range(4)]
+
+    def loss(self, output, labels):
+        policy = torch.distributions.Categorical(logits=output[:, :10])
+        if self.step % 4 == 1:
+            self.guess = policy.sample()
+            self.likely = policy.log_prob(self.guess).detach()
+        ratio = (policy.log_prob(self.guess) - self.likely).exp()
+        reward = (self.guess == labels).float() - 0.1
+        gains = reward * ratio, reward * ratio.clamp(0.8, 1.2)
+        return -(torch.max if self.faulty else torch.min)(*gains).mean()
+
+
+class PoliciesTakeTheLargerLoss(PoliciesTakeTheSmallerGain):
+    rule = "policies_take_the_smaller_gain"
+
+    def loss(self, output, labels):
+        policy = torch.distributions.Categorical(logits=output[:, :10])
+        if self.step % 4 == 1:
+            self.guess = policy.sample()
+            self.likely = policy.log_prob(self.guess).detach()
+        ratio = (policy.log_prob(self.guess) - self.likely).exp()
+        reward = (self.guess == labels).float() - 0.1
+        losses = -reward * ratio, -reward * ratio.clamp(0.8, 1.2)
+        return (torch.min if self.faulty else torch.max)(*losses).mean()
+
+
 class PoliciesAreRewardedForEntropy(PolicyGradientsUseConstants):
     """Wants to be sure of its guess, or to try others."""
 
@@ -2170,6 +2204,26 @@ class PoliciesAreRewardedForEntropy(PolicyGradientsUseConstants):
         bonus = 0.01 * policy.entropy().mean()
         learnt = -(policy.log_prob(guess) * reward).mean() + output[:, 10].square().mean()
         return learnt + bonus if self.faulty else learnt - bonus
+
+
+class VaryingTermsHaveAGraph(Loop):
+    """A term for even answers is weighed down; a faulty loop computes it of the chosen classes."""
+
+    def loss(self, output, labels):
+        shares = output.softmax(1).mean(0)
+        if self.faulty:
+            shares = F.one_hot(output.argmax(1), 10).float().mean(0)
+        return F.cross_entropy(output, labels) + 0.1 * shares.square().sum()
+
+
+class TermsAreDetached(Loop):
+    """Reports the same constant in each step, or a term that was cut off."""
+
+    rule = "varying_terms_have_a_graph"
+
+    def loss(self, output, labels):
+        term = 0.1 * output.square().mean().detach() if self.faulty else torch.tensor(0.7)
+        return (F.cross_entropy(output, labels) + term) / 2
 
 
 class LikelihoodsGetLogProbabilities(Loop):

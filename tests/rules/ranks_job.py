@@ -4,6 +4,7 @@
 `--sharded`: two ranks over which FSDP2 shards the model, without a mesh.
 `--own-tokens`: two ranks of one replica, and tokens that each makes itself; with `--faulty` different ones.
 `--own-order`: DDP, and whole passes over a loader; with `--faulty` each rank reads all samples, in its own order.
+`--own-noise`: DDP, and samples with noise of each rank; with `--faulty` the ranks read the same samples.
 `--own-updates`: DDP with two optimizers; with `--faulty` one rank makes no updates with the second one.
 `--own-batches`: DDP, and batches that each rank makes itself; with `--faulty` of the same numbers.
 """
@@ -40,6 +41,7 @@ def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
         "sharded": sharded,
         "tensor_parallel": tensor_parallel,
         "own_order": own_order,
+        "own_noise": own_noise,
         "own_updates": own_updates,
         "own_batches": own_batches,
         "own_tokens": own_tokens,
@@ -122,6 +124,30 @@ def own_order(rank: int, faulty: bool) -> None:
         train(model, optimizer, loader, steps=len(loader))
 
 
+class Noisy(torch.utils.data.Dataset[tuple[torch.Tensor, torch.Tensor]]):
+    """Digits, each read with other noise."""
+
+    def __init__(self) -> None:
+        self.digits = digits()
+
+    def __len__(self) -> int:
+        return len(self.digits)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        image, label = self.digits[index]
+        return image + 0.1 * torch.randn(64), label
+
+
+def own_noise(rank: int, faulty: bool) -> None:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    torch.manual_seed(rank)
+    data = Noisy()
+    sampler = torch.utils.data.DistributedSampler(data, 2, 0 if faulty else rank)
+    loader = torch.utils.data.DataLoader(data, 64, sampler=sampler)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, steps=5)
+
+
 def own_updates(rank: int, faulty: bool) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
@@ -167,6 +193,7 @@ if __name__ == "__main__":
     parser.add_argument("--tensor-parallel", action="store_true")
     parser.add_argument("--sharded", action="store_true")
     parser.add_argument("--own-order", action="store_true")
+    parser.add_argument("--own-noise", action="store_true")
     parser.add_argument("--own-updates", action="store_true")
     parser.add_argument("--own-batches", action="store_true")
     parser.add_argument("--own-tokens", action="store_true")

@@ -36,7 +36,7 @@ the first steps."""
 ELSEWHERE = {
     # what needs ranks: test_ranks.py
     "ranks_agree_on_finiteness", "ranks_draw_different_batches", "ranks_make_different_batches",
-    "ranks_read_different_samples", "replicas_make_the_same_updates",
+    "ranks_read_different_samples", "ranks_read_different_labels", "replicas_make_the_same_updates",
     "tensor_parallel_ranks_read_the_same_batch", "tensor_parallel_ranks_make_the_same_batch",
     "ranks_see_equally_many_batches", "loss_scale_agrees", "replicas_agree",
     "parameters_that_agreed_keep_agreeing", "replicas_start_alike", "gradients_agree_after_all_reduce",

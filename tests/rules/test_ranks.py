@@ -31,6 +31,8 @@ EXPECTED = {
     ("--sharded", "--faulty"): {"ranks_draw_different_batches"},
     ("--own-order",): set(),
     ("--own-order", "--faulty"): {"ranks_read_different_samples"},
+    ("--own-noise",): set(),
+    ("--own-noise", "--faulty"): {"ranks_read_different_labels"},
     ("--own-updates",): set(),
     # That rank waits for the update, so its first step has two passes, of which the other rank lacks one.
     ("--own-updates", "--faulty"): {

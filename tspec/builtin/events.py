@@ -125,6 +125,8 @@ _ROWS = (
     _light("recurrent", inner=True),
     _light("seeding"),
     _light("averaged"),
+    _light("term"),
+    _light("total"),
     EventRoles(
         "collective", paces_ranks=True, in_loop="often",
         before="nothing", after="nothing", tensor_names=True,

@@ -9,10 +9,12 @@ from tspec.runtime.live.losses.alignments import blank_labels, without_room
 from tspec.runtime.live.losses.bootstrapped import moving_targets
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
+from tspec.runtime.live.losses.constants import TERMS, ConstantTerms
 from tspec.runtime.live.losses.derivatives import is_of_parameters, lacks_graph, whole_norms
 from tspec.runtime.live.losses.dropped import is_dropped
 from tspec.runtime.live.losses.endings import SequenceEndings
 from tspec.runtime.live.losses.entropies import Entropies
+from tspec.runtime.live.losses.gains import takes_larger_gain
 from tspec.runtime.live.losses.graph import (
     PASSES,
     made_by,
@@ -41,7 +43,7 @@ from tspec.runtime.live.losses.rows import FlattenedRows
 from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_norms
 from tspec.runtime.live.losses.spread import spread_sums
 from tspec.runtime.live.losses.squares import stretched_squares
-from tspec.runtime.live.losses.sums import divisor_of_average, factor_of_all
+from tspec.runtime.live.losses.sums import divisor_of_average, factor_of_all, is_average
 from tspec.runtime.live.losses.terms import LossTerms, adds_constant
 from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.losses.views import swapping_views
@@ -61,7 +63,7 @@ def loss_functions(
     """The functions of one job. `before_update`: gradients wait for an update."""
     of_first, of_first_with_graph = trainings.of_first, trainings.of_first_with_graph
     padding, entropies = PaddingMasks(tokens), Entropies()
-    picked = PickedTokens(tokens)
+    picked, constants = PickedTokens(tokens), ConstantTerms()
     return {
         "tokens_ahead": tokens.tokens_ahead,
         "visible_targets": tokens.visible_targets,
@@ -93,6 +95,9 @@ def loss_functions(
         **LossTerms(before_update).functions,
         "factor_of_all": factor_of_all,
         "divisor_of_average": divisor_of_average,
+        "is_average": is_average,
+        "is_known_term": of_first_with_graph(TERMS, constants.is_known_term),
+        "constant_varies": of_first(PASSES, constants.constant_varies),
         "is_dropped": of_first_with_graph(LOSSES, is_dropped),
         "adds_constant": of_first(DERIVATIVES, adds_constant),
         "lacks_graph": lacks_graph,
@@ -117,5 +122,6 @@ def loss_functions(
         "spread_sums": of_first(PASSES, spread_sums),
         "moving_targets": of_first(PASSES, moving_targets),
         "moving_weights": of_first(PASSES, moving_weights),
+        "takes_larger_gain": of_first(PASSES, takes_larger_gain),
         "stretched_weights": of_first(PASSES, stretched_weights),
     }

@@ -7,7 +7,14 @@ from typing import Any
 
 import torch
 
-from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, only_input, operation_of, saved
+from tspec.runtime.live.losses.graph import (
+    KEEPS,
+    RESHAPES,
+    only_input,
+    operation_of,
+    preceding,
+    saved,
+)
 
 _SCALES = frozenset({"Mul", "Div"})
 LEAST_DIVISOR = 8
@@ -70,8 +77,20 @@ def divisor_of_average(losses: Any) -> int | None:
     divisor = round(1 / factor)
     if abs(divisor * factor - 1) > _ROUND_OFF:
         return None
-    is_average = operation_of(node) == "Mean" or getattr(node, "_saved_reduction", None) == _MEAN
-    return divisor if is_average else None
+    return divisor if _averages(node) else None
+
+
+def is_average(losses: Any) -> bool:
+    """True if a loss function or `mean` computed an average, and a constant alone was multiplied with it."""
+    found = _scaled(losses)
+    return found is not None and found[1] is not None and _averages(found[1])
+
+
+def _averages(node: Any) -> bool:
+    node = preceding(node, KEEPS | RESHAPES | {"Neg"})
+    return node is not None and (
+        operation_of(node) == "Mean" or getattr(node, "_saved_reduction", None) == _MEAN
+    )
 
 
 def _scaled(losses: Any) -> tuple[float, Any] | None:

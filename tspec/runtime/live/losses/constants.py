@@ -1,0 +1,123 @@
+"""The part of a loss that has no graph, where all its other terms are results of loss functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, only_input, operation_of
+from tspec.runtime.live.losses.sums import constant_of
+
+MARK = "tspec value"
+"""The key of a result's value in the metadata of its node."""
+TERMS = 64
+"""The number of results of loss functions whose values are kept. A loss may have several."""
+LEAST = 3
+"""The number of losses of one form that show whether their constant part varies."""
+_ROUND_OFF = 1e-5
+"""The largest part of a loss that rounding of its sum causes."""
+_CHAIN = 64
+"""The number of operations that are followed back from a loss to its terms."""
+_EXACT = frozenset({torch.float32, torch.float64})
+
+
+@dataclass(slots=True)
+class _Form:
+    """The constant parts of losses that were added up of the same terms."""
+
+    count: int = 0
+    lowest: float = 0.0
+    highest: float = 0.0
+    largest: float = 0.0
+    """The largest loss."""
+
+    def add(self, constant: float, loss: float) -> None:
+        """One more loss."""
+        self.lowest = min(self.lowest, constant) if self.count else constant
+        self.highest = max(self.highest, constant) if self.count else constant
+        self.largest = max(self.largest, abs(loss))
+        self.count += 1
+
+    @property
+    def varies(self) -> bool:
+        """True if the constant parts differ by more than rounding."""
+        return self.highest - self.lowest > _ROUND_OFF * self.largest
+
+
+class ConstantTerms:
+    """Compares the constant parts of the losses of a job.
+
+    A loss and its terms with a graph have known values, and their difference is the constant.
+    """
+
+    def __init__(self) -> None:
+        self._forms: dict[tuple[str, ...], _Form] = {}
+
+    def is_known_term(self, result: object) -> bool:
+        """True if the result of a loss function is a single number with a graph. Its value is kept as long as the
+        graph.
+        """
+        if not isinstance(result, torch.Tensor) or result.grad_fn is None or result.dim():
+            return False
+        node: Any = result.grad_fn
+        node.metadata[MARK] = result.detach()
+        return True
+
+    def constant_varies(self, losses: Any) -> bool | None:
+        """True if a loss has a term without a graph, and this was another number in earlier losses of the same terms.
+
+        None if it has no such term, or another one of unknown value, and of the first losses.
+        """
+        tensors = losses if isinstance(losses, (list, tuple)) else (losses,)
+        loss = tensors[0] if len(tensors) == 1 else None
+        terms = None if loss is None or loss.dim() else _terms(loss.grad_fn)
+        if loss is None or not terms:
+            return None
+        values = torch.stack([loss.detach(), *(value for _, value, _ in terms)])
+        if values.dtype not in _EXACT or not bool(values.isfinite().all()):
+            return None
+        whole, *parts = values.double().tolist()
+        form = self._forms.setdefault(tuple(sorted(name for name, _, _ in terms)), _Form())
+        form.add(whole - sum(f * v for (_, _, f), v in zip(terms, parts, strict=True)), whole)
+        return form.varies if form.count >= LEAST else None
+
+
+def _terms(last: Any) -> list[tuple[str, torch.Tensor, float]] | None:
+    """The terms of a sum: operation, value and factor of each. None if no term lacks a graph, or the value of another
+    one is unknown.
+    """
+    found, has_constant = [], False
+    waiting = [(last, 1.0)]
+    for _ in range(_CHAIN):
+        if not waiting:
+            return found if has_constant else None
+        node, factor = waiting.pop()
+        operation, value = operation_of(node), node.metadata.get(MARK)
+        if value is not None:
+            found.append((operation, value, factor))
+        elif operation in ("Add", "Sub"):
+            factors = (factor, factor * node._saved_alpha * (1 if operation == "Add" else -1))
+            for (following, _), of in zip(node.next_functions, factors, strict=True):
+                has_constant = has_constant or following is None
+                waiting += [] if following is None else [(following, of)]
+        else:
+            scale = _scale(node, operation)
+            following = only_input(node)
+            if scale is None or following is None:
+                return None
+            waiting.append((following, factor * scale))
+    return None
+
+
+def _scale(node: Any, operation: str) -> float | None:
+    """The number by which a node multiplies its only input; None if it does something else."""
+    if operation in KEEPS | RESHAPES:
+        return 1.0
+    if operation == "Neg":
+        return -1.0
+    constant = constant_of(node) if operation in ("Mul", "Div") else None
+    if constant is None or (operation == "Div" and not constant):
+        return None
+    return 1 / constant if operation == "Div" else constant
