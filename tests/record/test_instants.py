@@ -49,7 +49,7 @@ SAMPLE_ALL = {
         "saved_run",
         "saving",
     ),
-    *("set_up", "entropy", "forking", "generate", "look_up", "pass_layers", "seeding"),
+    *("set_up", "entropy", "generate", "look_up", "pass_layers"),
     *("backward_step", "clear_main_grads", "pass_micro_batches", "pipelined", "schedule.step"),
     *("read_batch", "token_losses", "train.end", "waiting"),
 }

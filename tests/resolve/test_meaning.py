@@ -341,7 +341,13 @@ def test_extensions_add_fields_callables_and_how_they_are_computed():
     vocabulary = loaded.program.vocabulary
     event = vocabulary.event("backward")
     assert event.callables == ("torch.autograd.backward", "model.backward")
-    assert [each.name for each in event.fields] == ["loss", "operations", "parts"]
+    assert [each.name for each in event.fields] == [
+        "loss",
+        "operations",
+        "factor",
+        "average",
+        "parts",
+    ]
     of_torch, of_model = (event.fields_for(path)[0] for path in event.callables)
     assert of_torch.source == ("name", "tensors")
     assert of_model.source == ("name", "total")

@@ -124,6 +124,7 @@ _ROWS = (
     _light("drawing"),
     _light("recurrent", inner=True),
     _light("seeding"),
+    _light("forking"),
     _light("averaged"),
     _light("term"),
     _light("total"),

@@ -88,7 +88,8 @@ def _terms(last: Any) -> list[tuple[str, torch.Tensor, float]] | None:
     """The terms of a sum: operation, value and factor of each. None if no term lacks a graph, or the value of another
     one is unknown.
     """
-    found, has_constant = [], False
+    found: list[tuple[str, torch.Tensor, float]] = []
+    has_constant = False
     waiting = [(last, 1.0)]
     for _ in range(_CHAIN):
         if not waiting:
