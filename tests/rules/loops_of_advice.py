@@ -927,10 +927,9 @@ class SingleIdsAreNoPadding(Advised):
         return self.model((images[:, 0] * 16).long())
 
 
-class NoiseChangesWithBatches(Advised):
+class NoiseIsDrawnInEachStep(Advised):
     """A generator and a discriminator. The noise is drawn before the loop."""
 
-    pack = "essentials"
     steps = 20
 
     def build(self):
@@ -956,15 +955,6 @@ class NoiseChangesWithBatches(Advised):
         made = self.model(self.made)
         F.binary_cross_entropy_with_logits(made, torch.ones_like(made)).backward()
         self.learnt.step()
-
-
-class NoiseIsDrawnInEachStep(NoiseChangesWithBatches):
-    """The script takes its batches from a list."""
-
-    pack = "advice"
-
-    def make_loader(self):
-        return list(super().make_loader())
 
 
 class TargetsChangeWithBatches(Advised):
