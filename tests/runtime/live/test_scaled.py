@@ -80,7 +80,7 @@ def factors(
     """Of each update: the factor that is told, and what became of the norm of all gradients."""
     torch.manual_seed(0)
     parameters = [nn.Parameter(torch.zeros(shape, dtype=dtype)) for shape in shapes]
-    known, told, true = GradientFactors(first=True), [], []
+    known, told, true = GradientFactors(first=lambda: True), [], []
     for _ in range(count):
         for each in parameters:
             each.grad = torch.randn(each.shape).to(dtype)
@@ -124,7 +124,7 @@ def test_updates_that_are_looked_at_come_in_pairs() -> None:
 
 def test_gradients_of_zeros_and_sparse_ones_say_nothing() -> None:
     zero, table = nn.Parameter(torch.zeros(64)), nn.Embedding(64, 4, sparse=True)
-    known = GradientFactors(first=True)
+    known = GradientFactors(first=lambda: True)
     zero.grad = torch.zeros(64)
     table(torch.tensor([3, 5])).sum().backward()
     known.after_backward(0, [zero, table.weight])
@@ -135,7 +135,7 @@ def test_gradients_of_zeros_and_sparse_ones_say_nothing() -> None:
 
 def test_an_optimizer_that_is_gone_is_forgotten() -> None:
     parameters = [nn.Parameter(torch.zeros(64)) for _ in range(2)]
-    known = GradientFactors(first=True)
+    known = GradientFactors(first=lambda: True)
     for each in parameters:
         each.grad = torch.randn(64)
     known.after_backward(0, parameters)

@@ -46,7 +46,7 @@ class UpdateHistory:
         self.copied = CopiedParameters(features)
         self.reused = ReusedGradients(features)
         self.doubled = DoubledUpdates()
-        self.scaled = GradientFactors(first=ranks.world > 1)
+        self.scaled = GradientFactors(first=lambda: ranks.world > 1)
         self.dropped = DroppedPasses()
         self.beginnings = AverageBeginnings()
         self.uncalled = UncalledModels()

@@ -4,7 +4,7 @@ update, as clipping does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -48,14 +48,15 @@ class GradientFactors:
     """Compares gradients at the beginning of an update with those at the end of the last backward
     pass before it.
 
-    `first`: the first pass of an update is sampled too, and not only those that add to its gradients.
+    `first`: tells whether the first pass of an update is sampled too, and not only those that add to its
+    gradients. It is asked at each pass, since a process group may be built late.
 
     A gradient that is reduced, clamped or noised in between is no multiple of the earlier one, and
     is ignored. If parameters are scaled by different factors (layer-wise rates, norms of their
     own), there is no common factor.
     """
 
-    def __init__(self, first: bool) -> None:
+    def __init__(self, first: Callable[[], bool]) -> None:
         self._first = first
         self._optimizers: dict[int, _SampledGradients] = {}
         """Number of the optimizer, as long as it exists -> its sampled gradients."""
@@ -78,7 +79,7 @@ class GradientFactors:
         """
         known = self._optimizers.setdefault(optimizer, _SampledGradients())
         known.passes += 1
-        if known.passes == 1 and not self._first:
+        if known.passes == 1 and not self._first():
             return
         if known.held != len(parameters):
             known.held = len(parameters)
