@@ -12,12 +12,12 @@ from tspec.builtin.kinds import PASSING
 from tspec.plan.calls import alone, deferred, inside, operators, outermost, unopened
 from tspec.plan.events import (
     counted,
-    event_patterns,
     expressions_of,
     fields_of,
     filters_at_return,
     is_windows_call,
     known_at_return,
+    looked_up,
 )
 from tspec.plan.lasting import lasting
 from tspec.plan.model import PatternPlan, Plan, RulePlan
@@ -110,6 +110,8 @@ def _rule(number: int, rule: r.Rule, vocabulary: r.Vocabulary) -> RulePlan:
     return RulePlan(
         number=number,
         rule=rule,
+        looked_up=tuple(looked_up(rule)),
+        counted=tuple(counted(rule)),
         reads=reads,
         alone=by_itself,
         history=history,
@@ -219,7 +221,7 @@ def _is_plain_node(node: r.Expr, rule: r.Rule, vocabulary: r.Vocabulary) -> bool
 def _patterns(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> Iterator[PatternPlan]:
     keys: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
     for plan in rules:
-        for pattern in event_patterns(plan.rule):
+        for pattern in plan.event_patterns:
             keys.setdefault((tuple(sorted(set(pattern.events))), fields_of(pattern)), len(keys))
     for (events, fields), number in keys.items():
         at_return = any(
@@ -229,7 +231,7 @@ def _patterns(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> Iterator
 
 
 def _logged(rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary) -> set[str]:
-    logged = {event for plan in rules for one in counted(plan.rule) for event in one.events}
+    logged = {event for plan in rules for one in plan.counted for event in one.events}
     for plan in rules:
         pattern = plan.rule.window.event
         if pattern is not None and filters_at_return(pattern, vocabulary):
@@ -253,7 +255,7 @@ def _kept(
             kept.setdefault(one.event, {}).setdefault(one.name, set()).update(one.features)
             if one.looked_up:
                 looked_up.add((one.event, one.name))
-        for pattern in event_patterns(plan.rule):
+        for pattern in plan.event_patterns:
             for event in pattern.events:
                 kept.setdefault(event, {})
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tspec.builtin.events import UPDATES
-from tspec.plan.events import event_patterns, instance_patterns, looked_up
+from tspec.plan.events import instance_patterns
 from tspec.plan.model import PatternPlan, RulePlan, UnopenedPlan
 from tspec.resolve.program import rules as r
 
@@ -74,7 +74,7 @@ def _tables(
 
 def looks_within_window(one: RulePlan, event: str) -> bool:
     """A rule looks up calls of an event within calls of another event that it also reads at their begin."""
-    window, looked = one.rule.window, tuple(looked_up(one.rule))
+    window, looked = one.rule.window, one.looked_up
     return (
         window.kind == "during"
         and window.event is not None
@@ -104,10 +104,10 @@ def _read_by(
 
 def _reads_outermost(one: RulePlan, event: str) -> bool:
     """A rule reads calls of an event only where no other call of the event encloses them."""
-    window, looked = one.rule.window.event, tuple(looked_up(one.rule))
+    window, looked = one.rule.window.event, one.looked_up
     if any(isinstance(node, r.LastCall) and event in node.event.events for node in looked):
         return False
-    patterns = [each for each in event_patterns(one.rule) if event in each.events]
+    patterns = [each for each in one.event_patterns if event in each.events]
     if any(each.filters for each in patterns):
         return False
     if window is None or UPDATES.issuperset(window.events):
@@ -138,7 +138,7 @@ def _told_apart(rules: tuple[RulePlan, ...], patterns: tuple[PatternPlan, ...]) 
     """
     found = {event for one in patterns if one.fields for event in one.events}
     for plan in rules:
-        for node in looked_up(plan.rule):
+        for node in plan.looked_up:
             if isinstance(node, r.LastCall):
                 found.update(node.event.events)
     return found

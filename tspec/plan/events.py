@@ -21,13 +21,6 @@ def expressions_of(rule: r.Rule) -> Iterator[r.Expr]:
             yield one.value
 
 
-def event_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
-    """Every event pattern of a rule, the pattern of its window first."""
-    if rule.window.event is not None:
-        yield rule.window.event
-    yield from counted(rule)
-
-
 def instance_patterns(rule: r.Rule) -> Iterator[r.EventPattern]:
     """The patterns whose calls are windows or subjects, so that their filters determine the number
     of instances.

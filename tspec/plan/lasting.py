@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tspec.plan.events import counted, fields_of
+from tspec.plan.events import fields_of
 from tspec.plan.model import LastingPlan, RulePlan
 
 
@@ -25,7 +25,7 @@ def lasting(rules: Iterable[RulePlan]) -> dict[str, LastingPlan]:
         if _ends_with_step(plan):
             continue
         events: set[str] = set()
-        for pattern in counted(plan.rule):
+        for pattern in plan.counted:
             events.update(pattern.events)
             for event in pattern.events:
                 found.setdefault(event, _LookedUpFields()).filters.update(fields_of(pattern))

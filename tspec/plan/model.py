@@ -28,6 +28,10 @@ class RulePlan:
 
     number: int
     rule: r.Rule
+    looked_up: tuple[r.Calls | r.LastCall, ...]
+    """The expressions that look up calls within the window."""
+    counted: tuple[r.EventPattern, ...]
+    """The patterns whose calls are looked up within the window."""
     reads: Reads
     alone: bool
     """Each instance is decided by itself as its window ends: no group, no look-back, not `once`, no filter on results."""
@@ -41,6 +45,12 @@ class RulePlan:
     """Events at whose begins and ends `x only during …` reads x."""
     postponable: bool
     """It may be decided after its window ended, when the values have arrived from a device."""
+
+    @property
+    def event_patterns(self) -> tuple[r.EventPattern, ...]:
+        """Every event pattern of the rule, the pattern of its window first."""
+        event = self.rule.window.event
+        return self.counted if event is None else (event, *self.counted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tspec.plan.events import event_patterns
 from tspec.plan.model import RulePlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
@@ -27,7 +26,7 @@ def receivers(
 def _of_event(rules: tuple[RulePlan, ...], event: str, vocabulary: r.Vocabulary) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for plan in rules:
-        for pattern in event_patterns(plan.rule):
+        for pattern in plan.event_patterns:
             if event in pattern.events:
                 classes = _of_pattern(pattern, plan.rule, _own_fields(event, vocabulary))
                 if not classes:

@@ -66,13 +66,12 @@ def compile_program(
 
 def _with_stable_paths(program: r.Program, root: Path) -> r.Program:
     """The program with names of files that are the same on every machine."""
-    return replace(
-        program,
-        rules=tuple(
-            replace(rule, source=replace(rule.source, path=stable(rule.source.path, root)))
-            for rule in program.rules
-        ),
-    )
+    named = {
+        source: replace(source, path=stable(source.path, root))
+        for source in {rule.source for rule in program.rules}
+    }
+    rules = tuple(replace(rule, source=named[rule.source]) for rule in program.rules)
+    return replace(program, rules=rules)
 
 
 def _given(program: r.Program, given: Mapping[str, object]) -> str:

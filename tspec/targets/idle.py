@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tspec.builtin.kinds import PASSING
 from tspec.plan.calls import looks_within_window, needs_begin
-from tspec.plan.events import counted, is_windows_call
+from tspec.plan.events import is_windows_call
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
@@ -108,7 +108,7 @@ def conditions_on_place(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]
 def _lookers(plan: Plan, event: str) -> list[RulePlan]:
     """The rules that look up calls of an event."""
     return [
-        one for one in plan.rules if any(event in pattern.events for pattern in counted(one.rule))
+        one for one in plan.rules if any(event in pattern.events for pattern in one.counted)
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from tspec.builtin.kinds import PASSING
-from tspec.plan.events import counted
 from tspec.plan.model import Plan, RulePlan
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.failures import failure
@@ -41,7 +40,7 @@ def record_code(plan: Plan, one: RulePlan, text: str) -> str:
         "when": rule.when is not None,
         "history": one.history,
         "over": settled_over(plan, one),
-        "counts": tuple(sorted({event for one in counted(rule) for event in one.events})),
+        "counts": tuple(sorted({event for each in one.counted for event in each.events})),
         "passing": tuple(sorted({kind for _, kind in one.reads.kinds if kind in PASSING})),
         "postponed": _postponed(one) if one.postponable else None,
     }
