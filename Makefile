@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Two processes of tests; more threads in each would fight over the same cores.
-TEST_FLAGS ?= -n 2
+# Two processes of tests; more threads in each would fight over the same cores. Tests that share what
+# takes long to make are of one group, and run in one process.
+TEST_FLAGS ?= -n 2 --dist loadgroup
 # How long `make fuzz` runs; the number of inputs grows with it.
 FUZZ_MINUTES ?= 30
 FUZZ_SEED ?= 0

@@ -14,9 +14,7 @@ from tests.jobs import run
 HERE = Path(__file__).resolve().parent
 FAST = {"gan", "fused_scaler", "own_optimizer", "layer_drop"}
 SAMPLE = {
-    "averaged",
     "checkpointed_and_compiled",
-    "closure",
     "ddp",
     "ema",
     "experts",
@@ -24,9 +22,7 @@ SAMPLE = {
     "language_model",
     "meta_learning",
     "pipeline --kind classifier",
-    "projected",
     "resumed",
-    "sharpness_aware",
     "target_network --gradients",
     "trainer_style",
     "zero_redundancy",

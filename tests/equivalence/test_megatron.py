@@ -128,7 +128,6 @@ def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
 
 GENERATED_SAMPLE = {
     "dp=2,zero,bf16,generated",
-    "dp=2,zero,bf16,batches,parameters_not_gathered",
     "pp=2,untied,bf16,generated,model_copy_not_written",
 }
 

@@ -17,7 +17,7 @@ from tests.record.processes import ROOT, environment
 from tspec.trace.model import Finish
 from tspec.trace.read import read_trace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("odd models")]
 SCRIPT = Path(__file__).with_name("odd_models.py")
 SPEC = SCRIPT.with_suffix(".tspec")
 PATIENCE = 1200

@@ -15,6 +15,8 @@ from tspec.infer.emit import emit
 from tspec.resolve import load_text
 from tspec.resolve.program.rules import Rule
 
+pytestmark = pytest.mark.xdist_group("drafts")
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "docs/demo/digits.py"
 SHORT = ("--samples", "320")

@@ -405,9 +405,9 @@ EXPERTS = "experts=4,noaux,untied"
     ("model", "sizes"),
     [
         ("", {"tp": 2}),
-        ("", {"pp": 2}),
+        pytest.param("", {"pp": 2}, marks=pytest.mark.exhaustive),
         pytest.param("untied", {"pp": 2}, marks=pytest.mark.exhaustive),
-        (EXPERTS, {"dp": 2, "ep": 2}),
+        pytest.param(EXPERTS, {"dp": 2, "ep": 2}, marks=pytest.mark.exhaustive),
     ],
     ids=["tp", "pp", "pp, untied", "ep"],
 )

@@ -34,7 +34,7 @@ FINDS = {
 }
 """Of each script and bug how the name of the draft begins that finds it."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("siblings")]
 
 
 class Siblings(NamedTuple):

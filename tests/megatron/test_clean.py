@@ -15,7 +15,6 @@ from tests.sweeps import HEADER
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "megatron_clean.md"
 
 SAMPLE = {
-    "tp=2,pp=2,virtual=2,sp,recompute",
     f"pp=2,virtual=2,bf16,untied,{LLAMA}",
     "dp=2,zero,fp16",
     "tp=2,sp,experts=4,etp=2",

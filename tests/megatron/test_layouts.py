@@ -26,7 +26,6 @@ SAMPLE = {
     "pp=2,virtual=2",
     "dp=2,zero,bf16",
     "dp=2,experts=4,ep=2",
-    "cp=2,swiglu,rms,rope,kv=2,untied",
 }
 LAYOUTS = (
     "tp=2,sp",
@@ -97,7 +96,7 @@ def test_a_layout_trains_what_one_device_does(
 @pytest.mark.parametrize(
     ("options", "launcher"),
     [
-        (("--start", "spawn"), ()),
+        pytest.param(("--start", "spawn"), (), marks=pytest.mark.exhaustive),
         ((), ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")),
     ],
     ids=["spawn", "torchrun"],

@@ -45,15 +45,15 @@ def seen(folder: Path) -> list[dict[int, str]]:
     [
         ("bf16,steps=2", [ALONE]),
         pytest.param(
-            *("pp=2,steps=2", [FIRST_STAGE, ALONE]),
-            marks=[pytest.mark.slow, pytest.mark.exhaustive],
+            *("pp=2,virtual=2,steps=2", [CHUNKS_OF_FIRST_STAGE, CHUNKS_OF_LAST_STAGE]),
+            marks=pytest.mark.slow,
         ),
         *(
-            pytest.param(layout, ranks, marks=pytest.mark.slow)
+            pytest.param(layout, ranks, marks=[pytest.mark.slow, pytest.mark.exhaustive])
             for layout, ranks in (
                 ("steps=2,recompute", [ALONE]),
+                ("pp=2,steps=2", [FIRST_STAGE, ALONE]),
                 ("dp=2,zero,bf16,steps=2", ["SF1B1F2B2RU"] * 2),
-                ("pp=2,virtual=2,steps=2", [CHUNKS_OF_FIRST_STAGE, CHUNKS_OF_LAST_STAGE]),
             )
         ),
     ],

@@ -14,6 +14,8 @@ SCRIPT = """\
 import sys
 import torch
 
+pytestmark = pytest.mark.xdist_group("installed")
+
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.families import family
 from tspec.diagnostics import render
 from tspec.resolve import load_text
 from tspec.resources import shipped
@@ -79,13 +80,13 @@ def mutated(rng):
     return "".join(tokens)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", family(range(6), {"1"}, {"0"}))
 def test_rules_of_random_parts(seed):
     rng = random.Random(seed)
     survives(HEAD + "\n".join(rule(rng).replace(" it ", f" it{n} ") for n in range(25)))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", family(range(12), {"1", "2", "3"}, {"0"}))
 def test_mutated_declarations(seed):
     rng = random.Random(seed)
     survives(HEAD + "\n\n".join(mutated(rng) for _ in range(3)))
