@@ -36,6 +36,11 @@ RULES = {
     "for p in parameters each step expect changed(p.data) only during optimizer.step": {"update"},
     "before optimizer.step expect contains torch.nn.utils.clip_grad_norm_": {"clipping"},
     "for c in calls(fetch) for t in c.tensors expect max(t) <= 50": {"data", "values"},
+    'before optimizer.step expect count(states) > 0 and zeros(states(name: "exp_avg").data) < 100%': {
+        "checkpoint",
+        "values",
+    },
+    "for s in states after optimizer.step expect finite(s.data)": {"finiteness"},
     "for c in calls(cross_entropy) expect min(c.target) != max(c.target)": {"data", "values"},
     "for c in calls(matmul) expect c.output.dtype == float32": {"forward", "precision"},
 }

@@ -4,6 +4,7 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from tests.report import scenes
@@ -15,6 +16,7 @@ from tspec.report.findings import Report
 from tspec.report.formats import written
 from tspec.report.results import from_report
 from tspec.report.terminal import BRIEF, VERBOSE, Limits, print_report
+from tspec.resolve import load_text
 from tspec.resolve.program.failures import failure
 from tspec.resolve.program.rules import Program, Rule
 from tspec.values import Location, show
@@ -82,6 +84,43 @@ def test_a_finding_says_rule_place_numbers_and_what_to_look_at() -> None:
     assert "violated in 10 of 10 instances decided since, last at step 11" in text
     assert "look at: where the loop needs gradients_are_cleared." in text
     assert "1 finding" in text
+
+
+EARLY = """edition 2026
+
+module checks
+
+use std.torch
+
+invariant cleared_early {
+  each step
+  when CONDITION
+  expect contains optimizer.zero_grad
+  else warn
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "last", "ends"),
+    [
+        ("step <= 20", 20, True),
+        ("20 >= step", 20, True),
+        ("phase == train and run.step < 21", 20, True),
+        ("step <= 20", 19, False),
+        ("step <= 20 or phase == eval", 20, False),
+        ("step >= 20", 20, False),
+    ],
+)
+def test_the_last_step_that_a_rule_looks_at_is_no_end_of_the_fault(
+    condition: str, last: int, ends: bool
+) -> None:
+    early = load_text(EARLY.replace("CONDITION", condition)).program
+    assert early is not None
+    text = printed(early, verdicts(decided(early.rules[0], range(4, last + 1))))
+    [line] = [line for line in text.splitlines() if "violated in" in line]
+    assert f"decided since, last at step {last}" in line
+    assert ("the rule looks at no later step" in " ".join(text.split())) is ends
 
 
 def test_silence_is_told_from_blindness() -> None:

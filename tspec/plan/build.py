@@ -26,10 +26,9 @@ from tspec.plan.reads import reads_of
 from tspec.plan.receivers import receivers
 from tspec.resolve.program import rules as r
 from tspec.resolve.program import types as t
-from tspec.resolve.program.queries import conjuncts, looks_back
+from tspec.resolve.program.queries import conjuncts, last_step, looks_back
 from tspec.resolve.program.types import holds_tensors, innermost
 from tspec.resolve.program.walk import expressions
-from tspec.values import STEP_OF_RUN
 
 
 def build(program: r.Program, given: Mapping[str, object]) -> Plan:
@@ -157,24 +156,10 @@ def _until(rule: r.Rule) -> r.Expr | None:
     For a rule that looks back, each window up to that step is read, since a later one may look back
     at it. No window after it is read.
     """
-    ends = tuple(part for part in conjuncts(rule.when) if _ends(part))
+    ends = tuple(part for part in conjuncts(rule.when) if last_step(part) is not None)
     if rule.when is None or len(ends) < 2:
         return next(iter(ends), None)
     return r.And(rule.when.type, rule.when.span, ends)
-
-
-def _ends(part: r.Expr) -> bool:
-    """True if a condition becomes false at some step and stays false, since steps only grow."""
-    if not isinstance(part, r.Compare):
-        return False
-    step, bound = {
-        "<": (part.left, part.right),
-        "<=": (part.left, part.right),
-        ">": (part.right, part.left),
-        ">=": (part.right, part.left),
-    }.get(part.op, (part, part))
-    of_step = isinstance(step, r.Ambient) and step.name in ("step", STEP_OF_RUN)
-    return of_step and isinstance(bound, r.Constant)
 
 
 def _folds_over_ranks(node: r.Expr) -> bool:

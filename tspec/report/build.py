@@ -14,6 +14,7 @@ from tspec.report.folding import fold
 from tspec.report.incomplete import incomplete, undecided
 from tspec.report.results import severity
 from tspec.resolve.program.documentation import explanation, hint
+from tspec.resolve.program.queries import last_step
 from tspec.resolve.program.rules import Program
 
 
@@ -77,6 +78,7 @@ def _finding(
         violated=symptom.violated,
         decided=symptom.decided,
         cut_off=rule.qualified in verdicts.cut_off,
+        looks_until=last_step(rule.when),
         severity=severity(rule),
         action=wording.action(rule),
         set_by=rule.set_by,

@@ -64,6 +64,8 @@ class Finding:
     """There are more violations than `violated`, and later ones than `last_step`: a running job writes only
     the first of a rule.
     """
+    looks_until: int | None = None
+    """The last step that the rule looks at, by its `when`; None if it has no last one."""
 
 
 @dataclass(frozen=True, slots=True)

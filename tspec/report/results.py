@@ -256,6 +256,7 @@ def _from_finding(finding: Finding, by_name: Mapping[str, Rule]) -> Result:
             "violated": finding.violated,
             "decided": finding.decided,
             "cut_off": finding.cut_off,
+            "looks_until": finding.looks_until,
             "action": finding.action,
             "set_by": finding.set_by,
             "location": None if finding.location is None else asdict(finding.location),

@@ -276,9 +276,11 @@ def _how_often(finding: Finding) -> str:
         return f"violated at least {finding.violated:,} times (the job wrote no more of them)"
     if finding.decided == 1:
         return "violated in the one instance that was decided since"
-    if finding.violated == 1 and not finding.decided:
-        return "violated once"
     span = f", last at step {finding.last_step}" if finding.last_step > finding.step else ""
+    if finding.last_step == finding.looks_until:
+        span += "; the rule looks at no later step"
+    if finding.violated == 1 and not finding.decided:
+        return f"violated once{span}"
     if not finding.decided:
         return f"violated {finding.violated:,} times{span}"
     return f"violated in {finding.violated:,} of {finding.decided:,} instances decided since{span}"

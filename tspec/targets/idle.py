@@ -107,9 +107,7 @@ def conditions_on_place(plan: Plan, event: str) -> list[tuple[RulePlan, r.Expr]]
 
 def _lookers(plan: Plan, event: str) -> list[RulePlan]:
     """The rules that look up calls of an event."""
-    return [
-        one for one in plan.rules if any(event in pattern.events for pattern in one.counted)
-    ]
+    return [one for one in plan.rules if any(event in pattern.events for pattern in one.counted)]
 
 
 def _lookers_in_step(plan: Plan, event: str) -> list[RulePlan]:

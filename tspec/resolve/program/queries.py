@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tspec.resolve.program import rules as r
 from tspec.resolve.program.types import CallOf, Entity
 from tspec.resolve.program.walk import Part, children, expressions
+from tspec.values import STEP_OF_RUN
 
 
 def conditions(rule: r.Rule) -> tuple[r.Expr, ...]:
@@ -30,6 +31,26 @@ def conjuncts(expr: r.Expr | None) -> tuple[r.Expr, ...]:
     if isinstance(expr, r.And):
         return tuple(part for item in expr.items for part in conjuncts(item))
     return (expr,)
+
+
+def last_step(condition: r.Expr | None) -> int | None:
+    """The last step at which a condition can be true, by the comparisons with constants that it joins; None if they
+    bound no step.
+    """
+    bounds = [bound for part in conjuncts(condition) if (bound := _upper_bound(part)) is not None]
+    return min(bounds, default=None)
+
+
+def _upper_bound(part: r.Expr) -> int | None:
+    """The last step at which a comparison of the step with a constant is true; None of other conditions."""
+    if not isinstance(part, r.Compare):
+        return None
+    step, bound = (part.left, part.right) if part.op in ("<", "<=") else (part.right, part.left)
+    of_step = isinstance(step, r.Ambient) and step.name in ("step", STEP_OF_RUN)
+    strict = {"<": 1, ">": 1, "<=": 0, ">=": 0}.get(part.op)
+    if strict is None or not of_step or not isinstance(bound, r.Constant):
+        return None
+    return bound.value - strict if isinstance(bound.value, int) else None
 
 
 def patterns(claim: r.Claim) -> tuple[r.EventPattern, ...]:
