@@ -123,6 +123,36 @@ def test_the_last_step_that_a_rule_looks_at_is_no_end_of_the_fault(
     assert ("the rule looks at no later step" in " ".join(text.split())) is ends
 
 
+STOPPED = """edition 2026
+
+module checks
+
+use std.torch
+
+invariant gradients_are_cleared {
+  before optimizer.step
+  expect contains optimizer.zero_grad
+  else skip
+}
+
+invariant gradients_are_small {
+  for p in parameters
+  before optimizer.step
+  when present(p.grad)
+  expect norm(p.grad) <= 100
+  else stop
+}
+"""
+
+
+def test_what_follows_from_a_fault_and_ended_the_job_says_so() -> None:
+    stopped = load_text(STOPPED).program
+    assert stopped is not None
+    cleared, small = stopped.rules
+    found = verdicts(decided(cleared, [2, 3]), decided(small, [3], subject="fc.weight"))
+    assert "    step 3  gradients_are_small (action: stop)  fc.weight\n" in printed(stopped, found)
+
+
 def test_silence_is_told_from_blindness() -> None:
     blind = rule("blind_rule", scenes.contains("a"))
     vacuous = rule("vacuous_rule", scenes.contains("b"))
