@@ -1412,6 +1412,14 @@ class Reads(nn.Module):
             return self.attention(x, x, x, key_padding_mask=hidden)[0]
         if self.kind == "fused":
             return F.scaled_dot_product_attention(x, x, x, ~hidden[:, None])
+        if self.kind == "source":
+            return self.attention(x[:, :8], x, x, key_padding_mask=hidden if self.masked else None)[
+                0
+            ]
+        if self.kind == "summary":
+            scores = self.attention.out_proj(x)[..., 0]
+            scores = scores.masked_fill(hidden, -1e9) if self.masked else scores
+            return scores.softmax(1).unsqueeze(1) @ x
         scores = x @ x.transpose(1, 2) / 4
         if self.masked:
             scores = scores.masked_fill(hidden[:, None], -1e9)
@@ -1439,9 +1447,18 @@ class FilledScoresSeeTokens(Loop):
 
 class AttentionByHandDoesNotSeePadding(Loop):
     rule = "attention_does_not_see_padding"
+    kind = "by hand"
 
     def build(self):
-        return Reads("by hand", False, masked=not self.faulty)
+        return Reads(self.kind, False, masked=not self.faulty)
+
+
+class AttentionToASourceDoesNotSeePadding(AttentionByHandDoesNotSeePadding):
+    kind = "source"
+
+
+class SummariesDoNotSeePadding(AttentionByHandDoesNotSeePadding):
+    kind = "summary"
 
 
 class Averages(nn.Module):

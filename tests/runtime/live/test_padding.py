@@ -104,7 +104,9 @@ def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None
     split = KEY.transpose(0, 1)[:, None]
     assert read().layer_sees_padding(KEY, KEY, None, None) is True
     assert read().layer_sees_padding(KEY, KEY, IS_PADDING, None) is False
-    assert read().layer_sees_padding(KEY[:3], KEY, None, None) is None
+    assert read().layer_sees_padding(KEY.clone(), KEY, None, None) is None  # keys of another text
+    assert read().layer_sees_padding(KEY[:3], KEY, None, None) is True
+    assert read().layer_sees_padding(KEY[:3], KEY, IS_PADDING, None) is False
     assert read().layer_sees_padding(KEY[:8], KEY[:8], None, None) is None
     assert read().sees_padding(split, split, None, False) is True
     assert read().sees_padding(split, split, None, True) is False
@@ -115,7 +117,9 @@ def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None
     assert read().sees_padding(split, split, ~nothing[:, None, None], False) is True
     assert read().sees_padding(split, split, nothing[:, None, None].float(), False) is True
     assert read().sees_padding(split, split, torch.ones(12, 12).tril().bool(), False) is False
-    assert read().sees_padding(split[:, :, :5], split, None, False) is None
+    assert read().sees_padding(split[:, :, :5], split, None, False) is True
+    assert read().sees_padding(split[:, :, :5], split, ~IS_PADDING[:, None, None], False) is False
+    assert read().sees_padding(split, split[:, :, :5], None, False) is None
 
 
 def attends(hidden: torch.Tensor | None, heads_first: bool = False) -> torch.Tensor:
@@ -136,6 +140,25 @@ def test_attention_by_hand_that_weighs_padding(heads_first: bool) -> None:
         (None, True), (keys, False), (causal, False), (~keys, False), (causal.T, True), (keys.mT, True),
     ):  # fmt: skip
         assert masks().weighed_padding(attends(hidden, heads_first)) is sees
+
+
+def crosses(hidden: torch.Tensor | None, shape: tuple[int, ...]) -> torch.Tensor:
+    """A loss of attention over `TEXT` by hand, of queries of another length."""
+    scores = torch.randn(shape, requires_grad=True)
+    scores = scores if hidden is None else scores.masked_fill(hidden, -1e9)
+    weights = scores.softmax(-1)
+    weights = weights[:, None] if weights.dim() == 2 else weights.reshape(-1, *shape[-2:])
+    return torch.bmm(weights, torch.randn(len(weights), 12, 3)).sum()
+
+
+@pytest.mark.parametrize("shape", [(4, 12), (4, 1, 12), (4, 5, 12), (4, 2, 5, 12)])
+def test_attention_by_hand_to_a_padded_source(shape: tuple[int, ...]) -> None:
+    keys = IS_PADDING.view(4, *(1,) * (len(shape) - 2), 12)
+    assert masks().weighed_padding(crosses(None, shape)) is True
+    assert masks().weighed_padding(crosses(keys, shape)) is False
+    assert masks(TEXT[:, :11]).weighed_padding(crosses(None, shape)) is None
+    whole = torch.arange(48).reshape(4, 12)
+    assert masks(TEXT, whole).weighed_padding(crosses(None, shape)) is None
 
 
 def test_keys_of_another_text_are_not_known_to_be_padded() -> None:

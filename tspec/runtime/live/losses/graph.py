@@ -113,6 +113,19 @@ def weighing_softmaxes(product: Any) -> Iterator[tuple[int, Any, int]]:
             yield factor, softmax, signed(softmax._saved_dim) % size - size
 
 
+def crossing_softmaxes(product: Any) -> Iterator[Any]:
+    """The softmaxes over their last dimension, no square matrices, that weigh what a batch of products sums over."""
+    if operation_of(product) != "Bmm":
+        return
+    for factor, summed in ((0, -1), (1, -2)):
+        for node, shape, dim in along(product.next_functions[factor][0], summed, only_input):
+            if operation_of(node) in ("Softmax", "SafeSoftmax"):
+                own, last = signed(node._saved_dim) % len(shape), len(shape) - 1
+                if own == dim == last > 0 and shape[-1] != shape[-2]:
+                    yield node
+                break
+
+
 def _over_batches(product: Any) -> Iterator[int]:
     """The dimensions, counted from the end, of softmaxes that are no square matrices, sum to one over
     the batch of a product, and weigh what the product sums over.

@@ -11,6 +11,7 @@ from tspec.runtime.live.losses.graph import (
     KEEPS,
     MATRIX_PRODUCTS,
     RESHAPES,
+    crossing_softmaxes,
     first_input,
     nodes,
     operation_of,
@@ -76,12 +77,14 @@ class PaddingMasks:
     def layer_sees_padding(
         self, query: Any, key: Any, key_padding_mask: Any, attn_mask: Any
     ) -> bool | None:
-        """True if self-attention without any mask, or with one that hides nothing, gets a key for each
-        token of sequences that end, or begin, in padding.
+        """True if attention without any mask, or with one that hides nothing, gets a key for each token
+        of sequences that end, or begin, in padding. Its queries are the keys, or of another length.
 
         Keys are `[length, batch, features]`. None if no such tokens have their shape.
         """
-        if query is not key or not _is_plain(key) or key.dim() != 3:
+        if not (_is_plain(key) and key.dim() == 3 and _is_plain(query)):
+            return None
+        if query is not key and len(query) == len(key):
             return None
         free = _hides_nothing(key_padding_mask, shown=False) and _hides_nothing(
             attn_mask, shown=False
@@ -91,7 +94,7 @@ class PaddingMasks:
     @torch.no_grad()
     def sees_padding(self, query: Any, key: Any, attn_mask: Any, is_causal: Any) -> bool | None:
         """The same of fused attention, whose keys are `[batch, …, length, features]`."""
-        if not _is_plain(key) or key.dim() < 3 or query.shape[-2] != key.shape[-2]:
+        if not _is_plain(key) or key.dim() < 3:
             return None
         free = not is_causal and _hides_nothing(attn_mask, shown=True)
         return self._sees_padding((key.shape[0], key.shape[-2]), free)
@@ -99,29 +102,32 @@ class PaddingMasks:
     @torch.no_grad()
     def weighed_padding(self, losses: Any) -> bool | None:
         """True if a softmax of the graph weighs both the tokens and the padding of sequences that end,
-        or begin, in padding, for queries that are tokens of the same sequences.
+        or begin, in padding, for queries that are tokens of the same sequences, or of another length.
 
         None if no such tokens have the shape of its keys.
         """
         if not self._tokens.inputs:
             return None
+        products = [node for operation, node in nodes(losses) if operation in MATRIX_PRODUCTS]
         found = dict.fromkeys(
             softmax
-            for operation, node in nodes(losses)
-            if operation in MATRIX_PRODUCTS
-            for _, softmax, dim in weighing_softmaxes(node)
-            if dim == -1
+            for node in products
+            for softmax in (
+                *(each for _, each, dim in weighing_softmaxes(node) if dim == -1),
+                *crossing_softmaxes(node),
+            )
         )
         return _any(seen for softmax in found for seen in self._weighed(saved(softmax, "result")))
 
     def _weighed(self, weights: torch.Tensor | None) -> Iterator[bool]:
-        """True if the weights `[…, length, length]` of a batch give padding a weight; nothing if its
-        tokens are not known to be padded.
+        """True if the weights `[…, queries, length]`, or `[batch, length]`, of a batch give padding a
+        weight; nothing if its tokens are not known to be padded.
         """
         if weights is None or type(weights) is not torch.Tensor:
             return
         length = weights.shape[-1]
-        each = weights.reshape(-1, length, length)
+        queries = weights.shape[-2] if weights.dim() > 2 else 1
+        each = weights.reshape(-1, queries, length)
         paddings = [
             padding.to(each.device)
             for padding in self._paddings_of(lambda batch: len(each) % batch == 0, length)
@@ -200,17 +206,20 @@ def _is_text(tokens: torch.Tensor) -> bool:
 
 
 def _weighs_both(weights: torch.Tensor, padding: torch.Tensor) -> bool:
-    """True if queries that are tokens give weight to keys that are, and to padding.
+    """True if queries give weight to keys that are tokens, and to padding. Of as many queries as keys,
+    those that are tokens count.
 
-    `weights` are `[n, length, length]`, for each sequence of the batch as many, one sequence after
+    `weights` are `[n, queries, length]`, for each sequence of the batch as many, one sequence after
     the other or one head after the other.
     """
     batch, length = padding.shape
-    by_sequence = weights.view(batch, -1, length, length).amax(1)
-    by_head = weights.view(-1, batch, length, length).amax(0)
+    queries = weights.shape[1]
+    by_sequence = weights.view(batch, -1, queries, length).amax(1)
+    by_head = weights.view(-1, batch, queries, length).amax(0)
     tokens = ~padding
-    of_padding = tokens[:, :, None] & padding[:, None]
-    of_tokens = tokens[:, :, None] & tokens[:, None] & padding.any(1)[:, None, None]
+    asks = tokens if queries == length else padding.new_ones(batch, queries)
+    of_padding = asks[:, :, None] & padding[:, None]
+    of_tokens = asks[:, :, None] & tokens[:, None] & padding.any(1)[:, None, None]
     return all(
         bool((each[pairs] > _WEIGHT).any())
         for each in (by_sequence, by_head)
