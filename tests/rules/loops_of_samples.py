@@ -147,6 +147,41 @@ class AttentionDoesNotSeePadding(Loop):
         return self.model["last"](states[:, 0])
 
 
+class LastStatesAreOfTokens(Loop):
+    """Pixels of digits as texts of several lengths, which a recurrent layer reads."""
+
+    steps = 8
+
+    def build(self):
+        return nn.ModuleDict(
+            {
+                "table": nn.Embedding(18, 16),
+                "layer": nn.GRU(16, 16, batch_first=True),
+                "last": nn.Linear(16, 10),
+            }
+        )
+
+    def forward(self, images):
+        pixels = (16 * images[:, 20:44]).long() + 1
+        lengths = torch.arange(len(images)) % 12 + 12
+        tokens = pixels.masked_fill(torch.arange(24) >= lengths[:, None], 0)
+        return self.model["last"](self.read(self.model["table"](tokens), lengths))
+
+    def read(self, states, lengths):
+        if not self.faulty:
+            pack = nn.utils.rnn.pack_padded_sequence
+            states = pack(states, lengths, batch_first=True, enforce_sorted=False)
+        return self.model["layer"](states)[1][-1]
+
+
+class LastOutputsAreOfTokens(LastStatesAreOfTokens):
+    rule = "last_states_are_of_tokens"
+
+    def read(self, states, lengths):
+        outputs = self.model["layer"](states)[0]
+        return outputs[:, -1] if self.faulty else outputs[torch.arange(len(lengths)), lengths - 1]
+
+
 class AnswersToPaddingHaveNoLabels(Loop):
     """Pixels of digits as texts of several lengths, which are sorted for a recurrent layer. Each
     pixel that is bright is tagged.

@@ -37,6 +37,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
     "tokens": (
         "counted_padding",
         "ends_alike",
+        "ends_in_padding",
         "filled_padding",
         "hides_tokens",
         "layer_sees_padding",
@@ -49,6 +50,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "sees_padding",
         "shows_padding",
         "tokens_ahead",
+        "uses_state_after_padding",
         "visible_chosen",
         "visible_targets",
         "weighed_padding",

@@ -33,6 +33,7 @@ from tspec.runtime.live.losses.labels import (
     right_logits_twice,
     scored_padding,
 )
+from tspec.runtime.live.losses.last_states import LastStates
 from tspec.runtime.live.losses.masked import weak_masks
 from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
@@ -63,7 +64,7 @@ def loss_functions(
     """The functions of one job. `before_update`: gradients wait for an update."""
     of_first, of_first_with_graph = trainings.of_first, trainings.of_first_with_graph
     padding, entropies = PaddingMasks(tokens), Entropies()
-    picked, constants = PickedTokens(tokens), ConstantTerms()
+    picked, constants, last_states = PickedTokens(tokens), ConstantTerms(), LastStates(padding)
     return {
         "tokens_ahead": tokens.tokens_ahead,
         "visible_targets": tokens.visible_targets,
@@ -79,6 +80,8 @@ def loss_functions(
         "sees_padding": of_first(MASKS, padding.sees_padding),
         "filled_padding": of_first(PASSES, padding.filled_padding),
         "weighed_padding": of_first(PASSES, padding.weighed_padding),
+        "ends_in_padding": of_first(MASKS, last_states.ends_in_padding),
+        "uses_state_after_padding": of_first(PASSES, last_states.uses_state_after_padding),
         "blank_labels": of_first_with_graph(LOSSES, blank_labels),
         "without_room": of_first_with_graph(LOSSES, without_room),
         "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),

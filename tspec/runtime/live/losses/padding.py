@@ -130,16 +130,16 @@ class PaddingMasks:
         each = weights.reshape(-1, queries, length)
         paddings = [
             padding.to(each.device)
-            for padding in self._paddings_of(lambda batch: len(each) % batch == 0, length)
+            for padding in self.paddings_of(lambda batch: len(each) % batch == 0, length)
         ]
         if paddings:
             yield all(_weighs_both(each, padding) for padding in paddings)
 
     def _sees_padding(self, keys: Sequence[int], free: bool) -> bool | None:
         batch, length = keys
-        return free if self._paddings_of(lambda each: each == batch, length) else None
+        return free if self.paddings_of(lambda each: each == batch, length) else None
 
-    def _paddings_of(self, fits: Callable[[int], bool], length: int) -> list[torch.Tensor]:
+    def paddings_of(self, fits: Callable[[int], bool], length: int) -> list[torch.Tensor]:
         """The padding `[batch, length]` of the tokens that may be the keys. Empty if some of these
         are not padded: the keys may be theirs.
         """

@@ -1,0 +1,81 @@
+"""Finds losses that use the state of a recurrent layer after the padding of its sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from tspec.runtime.live.losses.graph import nodes, operation_of, signed
+from tspec.runtime.live.losses.padding import PaddingMasks
+
+MARK = "tspec state after padding"
+"""The key in the metadata of a node: the numbers of its results that are last states, and of those that
+are the outputs of all places, with the dimension of the places.
+"""
+
+
+class LastStates:
+    """The last states, and the outputs, of recurrent layers that read padding after each sequence."""
+
+    def __init__(self, padding: PaddingMasks) -> None:
+        self._padding = padding
+        self._marked = False
+        """A layer read padding since the last pass, in a call with a graph."""
+
+    def ends_in_padding(self, layer: nn.Module, given: object, result: object) -> bool:
+        """True if a call of `layer` with a graph reads sequences of several lengths to the end of their
+        padding. What it returns, `(outputs, last states)`, is marked in the graph.
+
+        `given` is `[batch, length, features]`, or `[length, batch, features]`.
+        """
+        if type(given) is not torch.Tensor or given.dim() != 3 or not isinstance(result, tuple):
+            return False
+        outputs, states = result
+        if outputs.grad_fn is None:
+            return False
+        places = 1 if layer.batch_first else 0
+        batch, length = given.shape[1 - places], given.shape[places]
+        paddings = self._padding.paddings_of(lambda each: each == batch, length)
+        if not paddings or any(bool(padding[:, 0].any()) for padding in paddings):
+            return False
+        _mark(outputs, places)
+        for state in states if isinstance(states, tuple) else (states,):
+            _mark(state, None)
+        self._marked = True
+        return True
+
+    def uses_state_after_padding(self, losses: Any) -> bool | None:
+        """True if a loss was computed from a last state, or from the outputs at the last place alone, after
+        padding. None if no layer read padding since the last pass.
+        """
+        if not self._marked:
+            return None
+        self._marked = False
+        return any(_is_last(node, places) for _, node in nodes(losses) for places in _marks(node))
+
+
+def _mark(result: torch.Tensor, places: int | None) -> None:
+    node: Any = result.grad_fn
+    if node is not None:
+        node.metadata.setdefault(MARK, {})[result.output_nr] = places
+
+
+def _marks(node: Any) -> Iterator[int | None]:
+    """Of the marked results that an operation is given: the dimension of the places, None for a state."""
+    for before, number in node.next_functions:
+        marks = getattr(before, "metadata", {}).get(MARK, {})
+        if number in marks:
+            yield marks[number]
+
+
+def _is_last(node: Any, places: int | None) -> bool:
+    """An operation that is given a last state, or that selects the last of the outputs of all places."""
+    if places is None:
+        return True
+    if operation_of(node) != "Select" or signed(node._saved_dim) % 3 != places:
+        return False
+    length = node._saved_self_sym_sizes[places]
+    return bool(signed(node._saved_index) % length == length - 1)
