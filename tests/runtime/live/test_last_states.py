@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -23,6 +25,13 @@ def states_of(*texts: torch.Tensor) -> LastStates:
     return LastStates(PaddingMasks(tokens))
 
 
+def ends_in_padding(layer: nn.GRU, read: Any, *texts: torch.Tensor) -> bool:
+    """What is said of a call after one of a shorter batch."""
+    states, shorter = states_of(*texts), torch.randn(4, 5, 8)
+    assert not states.ends_in_padding(layer, shorter, layer(shorter))
+    return states.ends_in_padding(layer, read, layer(read))
+
+
 def given(first: bool) -> torch.Tensor:
     """Embeddings of `TEXT`: `[4, 12, 8]`, or `[12, 4, 8]`."""
     return torch.randn(4, 12, 8) if first else torch.randn(12, 4, 8)
@@ -36,6 +45,8 @@ def test_what_is_used_of_a_layer_that_reads_padding(kind: type[nn.LSTM], first: 
 
     def used(of: str) -> bool | None:
         found, read = states_of(TEXT), given(first)
+        shorter = read.narrow(places, 0, 10)
+        assert not found.ends_in_padding(layer, shorter, layer(shorter))
         outputs, states = result = layer(read)
         assert found.ends_in_padding(layer, read, result)
         state = states[0] if isinstance(states, tuple) else states
@@ -59,14 +70,18 @@ def test_what_is_used_of_a_layer_that_reads_padding(kind: type[nn.LSTM], first: 
 def test_what_ends_in_no_padding() -> None:
     layer = nn.GRU(8, 4, batch_first=True)
     read = given(True)
+    of_one_length = states_of(TEXT)
+    for _ in range(3):
+        assert not of_one_length.ends_in_padding(layer, read, layer(read))
     packed = nn.utils.rnn.pack_padded_sequence(read, LENGTHS, True, enforce_sorted=False)
-    assert not states_of(TEXT).ends_in_padding(layer, packed, layer(packed))
-    assert not states_of(TEXT.flip(1)).ends_in_padding(layer, read, layer(read))
-    assert not states_of(WORDS).ends_in_padding(layer, read, layer(read))
-    assert not states_of(TEXT, WORDS).ends_in_padding(layer, read, layer(read))
-    assert not states_of(TEXT[:, :11]).ends_in_padding(layer, read, layer(read))
-    assert not states_of(TEXT).ends_in_padding(layer, read[0], layer(read[0]))
+    assert ends_in_padding(layer, read, TEXT)
+    assert not ends_in_padding(layer, packed, TEXT)
+    assert not ends_in_padding(layer, read, TEXT.flip(1))
+    assert not ends_in_padding(layer, read, WORDS)
+    assert not ends_in_padding(layer, read, TEXT, WORDS)
+    assert not ends_in_padding(layer, read, TEXT[:, :11])
+    assert not ends_in_padding(layer, read[0], TEXT)
     with torch.no_grad():
-        assert not states_of(TEXT).ends_in_padding(layer, read, layer(read))
+        assert not ends_in_padding(layer, read, TEXT)
     quiet = states_of(TEXT)
     assert quiet.uses_state_after_padding(layer(read)[1].sum()) is None

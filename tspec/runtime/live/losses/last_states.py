@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tspec.runtime.live.identity import IdentityMap
 from tspec.runtime.live.losses.graph import nodes, operation_of, signed
 from tspec.runtime.live.losses.padding import PaddingMasks
 
@@ -22,14 +23,18 @@ class LastStates:
 
     def __init__(self, padding: PaddingMasks) -> None:
         self._padding = padding
+        self._lengths: IdentityMap[nn.Module, set[int]] = IdentityMap(set)
+        """Layer -> the lengths of its sequences, padding included."""
         self._marked = False
         """A layer read padding since the last pass, in a call with a graph."""
 
     def ends_in_padding(self, layer: nn.Module, given: object, result: object) -> bool:
         """True if a call of `layer` with a graph reads sequences of several lengths to the end of their
-        padding. What it returns, `(outputs, last states)`, is marked in the graph.
+        padding, of which batches have more or less. What it returns, `(outputs, last states)`, is marked
+        in the graph.
 
-        `given` is `[batch, length, features]`, or `[length, batch, features]`.
+        `given` is `[batch, length, features]`, or `[length, batch, features]`. Where all batches are padded to one
+        length, the state after it depends on the sequence alone.
         """
         if type(given) is not torch.Tensor or given.dim() != 3 or not isinstance(result, tuple):
             return False
@@ -38,6 +43,10 @@ class LastStates:
             return False
         places = 1 if layer.batch_first else 0
         batch, length = given.shape[1 - places], given.shape[places]
+        lengths = self._lengths.of(layer)
+        lengths.add(length)
+        if len(lengths) == 1:
+            return False
         paddings = self._padding.paddings_of(lambda each: each == batch, length)
         if not paddings or any(bool(padding[:, 0].any()) for padding in paddings):
             return False
