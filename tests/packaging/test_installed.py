@@ -10,11 +10,11 @@ from tests.packaging.test_wheel import installed as installed
 from tests.packaging.test_wheel import run
 from tests.packaging.test_wheel import wheel as wheel
 
+pytestmark = pytest.mark.xdist_group("installed")
+
 SCRIPT = """\
 import sys
 import torch
-
-pytestmark = pytest.mark.xdist_group("installed")
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
