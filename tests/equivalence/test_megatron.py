@@ -127,7 +127,6 @@ def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
 
 
 GENERATED_SAMPLE = {
-    "dp=2,zero,bf16,generated",
     "pp=2,untied,bf16,generated,model_copy_not_written",
 }
 

@@ -106,7 +106,9 @@ def started(command: str, ranks: int) -> list[subprocess.Popen[str]]:
 @pytest.mark.parametrize(
     ("script", "options", "why"),
     [
-        ("killed", (), "rank 1 ended and recorded nothing"),
+        pytest.param(
+            *("killed", (), "rank 1 ended and recorded nothing"), marks=pytest.mark.exhaustive
+        ),
         ("stalled", ("--stall-timeout", "5"), "no rank came further for 5 s"),
     ],
 )

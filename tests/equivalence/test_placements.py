@@ -53,9 +53,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judge:
 @pytest.mark.parametrize(
     ("name", "tensors"),
     [
-        ("fully_sharded", 15),
+        pytest.param("fully_sharded", 15, marks=pytest.mark.exhaustive),
         ("fully_sharded_in_two_passes", 22),
-        ("unevenly_sharded", 15),
+        pytest.param("unevenly_sharded", 15, marks=pytest.mark.exhaustive),
         ("tensor_parallel", 15),
     ],
 )
@@ -67,7 +67,13 @@ def test_clean_jobs_are_silent(name: str, tensors: int, judged: Judge) -> None:
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", [(), ("--part",)], ids=["clean", "fault"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param((), id="clean", marks=pytest.mark.exhaustive),
+        pytest.param(("--part",), id="fault"),
+    ],
+)
 def test_a_gradient_that_is_a_sum_that_ranks_owe_is_added_up(
     fault: tuple[str, ...], judged: Judge
 ) -> None:
@@ -80,7 +86,9 @@ def test_a_gradient_that_is_a_sum_that_ranks_owe_is_added_up(
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", ["--never", "--cleared"])
+@pytest.mark.parametrize(
+    "fault", ["--never", pytest.param("--cleared", marks=pytest.mark.exhaustive)]
+)
 def test_gradients_of_an_accumulation_that_are_lost(fault: str, judged: Judge) -> None:
     """`fully_shard` never reduces them, or those of the first micro-batch are cleared."""
     found = judged("fully_sharded_in_two_passes", fault)

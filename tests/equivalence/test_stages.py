@@ -143,7 +143,7 @@ def test_what_a_later_chunk_of_the_first_stage_was_sent_is_no_input_of_the_run()
     [
         ("interleaved_stages_are_one_rank", "", "672 tensors compared, none differs"),
         *(
-            pytest.param(*each, marks=pytest.mark.slow)
+            pytest.param(*each, marks=[pytest.mark.slow, pytest.mark.exhaustive])
             for each in (
                 (
                     "interleaved_stages_are_one_rank",

@@ -16,7 +16,6 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "megatron_clean.md"
 
 SAMPLE = {
     f"pp=2,virtual=2,bf16,untied,{LLAMA}",
-    "dp=2,zero,fp16",
     "tp=2,sp,experts=4,etp=2",
 }
 """Each kind of parallelism and precision."""

@@ -23,7 +23,6 @@ Losses = list[dict[str, float]]
 FAST = {"pp=2"}
 SAMPLE = {
     "tp=2,sp,swiglu,rms,rope,kv=2,untied",
-    "pp=2,virtual=2",
     "dp=2,zero,bf16",
     "dp=2,experts=4,ep=2",
 }

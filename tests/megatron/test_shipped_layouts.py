@@ -51,9 +51,9 @@ def as_megatron_says(folder: Path, rank: int, layout: LayoutDeclaration) -> Held
     ("name", "job"),
     [
         ("llama", "tp=2,pp=2,virtual=2,kv=2,swiglu,rms,rope,qknorm,untied"),
-        pytest.param("gpt", "tp=2,pp=2,dp=2,qknorm", marks=pytest.mark.slow),
-        pytest.param(
-            "gpt", "tp=2,cp=2,dp=2,qknorm,untied", marks=[pytest.mark.slow, pytest.mark.exhaustive]
+        *(
+            pytest.param("gpt", job, marks=[pytest.mark.slow, pytest.mark.exhaustive])
+            for job in ("tp=2,pp=2,dp=2,qknorm", "tp=2,cp=2,dp=2,qknorm,untied")
         ),
         pytest.param(
             "moe",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
 from tests.preflight.test_preflight import HERE, preflight
 from tspec.preflight.launch import DryRunFailed, dry_runs
 
@@ -52,8 +53,7 @@ WAYS = {
 
 
 @pytest.mark.gloo
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", family(WAYS, {"broadcast", "sent on", "in a group"}))
 def test_an_object_of_another_rank_comes(way: str, tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(SENT.replace("WAYS", WAYS[way]))

@@ -35,7 +35,10 @@ def test_a_thousand_ranks_are_as_the_layout_says() -> None:
 
 @pytest.mark.gloo
 @pytest.mark.slow
-@pytest.mark.parametrize(("layout", "word"), [("whole", "--ddp"), ("sharded", "--fsdp")])
+@pytest.mark.parametrize(
+    ("layout", "word"),
+    [("whole", "--ddp"), pytest.param("sharded", "--fsdp", marks=pytest.mark.exhaustive)],
+)
 def test_what_torch_adds_up_is_known(layout: str, word: str) -> None:
     status, said = preflight(layout, "--rank", "3", "--tensors", "real", "--", JOB, word)
     modules = "4 modules" if layout == "whole" else "1 module"
@@ -264,7 +267,7 @@ layout plan on ranks {
 
 @pytest.mark.gloo
 @pytest.mark.slow
-@pytest.mark.parametrize("word", ["sum", "none"])
+@pytest.mark.parametrize("word", [pytest.param("sum", marks=pytest.mark.exhaustive), "none"])
 def test_activations_that_are_scattered_on_the_way_back_are_no_sum_of_a_gradient(
     word: str, tmp_path: Path
 ) -> None:
