@@ -191,6 +191,7 @@ def test_which_output_is_a_copy_of_the_embeddings(
     assert place_of(chunk(*parts, stage=stage)).tied is tied
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_a_stage_that_predicts_further_tokens(tmp_path: Path) -> None:
