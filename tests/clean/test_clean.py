@@ -16,14 +16,11 @@ FAST = {"gan", "fused_scaler", "own_optimizer", "layer_drop"}
 SAMPLE = {
     "checkpointed_and_compiled",
     "ddp",
-    "ema",
     "experts",
     "fsdp",
     "language_model",
-    "meta_learning",
     "pipeline --kind classifier",
     "resumed",
-    "target_network --gradients",
     "trainer_style",
     "zero_redundancy",
 }

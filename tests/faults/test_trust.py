@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests.cli.recordings import record_loop
+from tests.families import family
 from tests.faults.processes import PATIENCE, ROOT
 from tspec.resolve import load
 from tspec.targets.compile import compile_program
@@ -167,7 +168,18 @@ READING = (
 """Every command that runs no script."""
 
 
-@pytest.mark.parametrize("arguments", READING, ids=" ".join)
+SAMPLE = {
+    "lint rules.tspec",
+    "check --trace run",
+    "test --executors all .",
+    "explain rules.clears",
+    "compile rules.tspec --target torch -o hooks.py",
+    "infer run -o drafts.tspec",
+}
+"""Commands that resolve rules, read recordings, run tests, and write code and rules."""
+
+
+@pytest.mark.parametrize("arguments", family(READING, SAMPLE, name=" ".join))
 def test_a_command_that_reads_imports_nothing_of_the_project(
     arguments: tuple[str, ...], project: Path, mark: Path
 ) -> None:

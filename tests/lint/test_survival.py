@@ -53,7 +53,7 @@ def test_rules_of_random_parts(tmp_path: Path) -> None:
     assert found and survives(HEAD + "\n\n".join(found), tmp_path)
 
 
-@pytest.mark.parametrize("seed", family(range(4), {"1"}, {"0"}))
+@pytest.mark.parametrize("seed", family(range(4), (), {"0"}))
 def test_mutated_declarations(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
     survived = 0
@@ -64,7 +64,7 @@ def test_mutated_declarations(seed: int, tmp_path: Path) -> None:
     assert survived >= 5
 
 
-@pytest.mark.parametrize("seed", family(range(3), {"1"}, {"0"}))
+@pytest.mark.parametrize("seed", family(range(3), (), {"0"}))
 def test_random_rules(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
     bodies = [body(dice) for _ in range(8)]

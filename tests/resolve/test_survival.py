@@ -80,13 +80,13 @@ def mutated(rng):
     return "".join(tokens)
 
 
-@pytest.mark.parametrize("seed", family(range(6), {"1"}, {"0"}))
+@pytest.mark.parametrize("seed", family(range(6), (), {"0"}))
 def test_rules_of_random_parts(seed):
     rng = random.Random(seed)
     survives(HEAD + "\n".join(rule(rng).replace(" it ", f" it{n} ") for n in range(25)))
 
 
-@pytest.mark.parametrize("seed", family(range(12), {"1", "2", "3"}, {"0"}))
+@pytest.mark.parametrize("seed", family(range(12), {"1"}, {"0"}))
 def test_mutated_declarations(seed):
     rng = random.Random(seed)
     survives(HEAD + "\n\n".join(mutated(rng) for _ in range(3)))

@@ -136,6 +136,6 @@ def test_fires(name, tmp_path):
     assert name in ONLY_LIVE or qualified in offline
 
 
-@pytest.mark.parametrize("name", family(sorted(VARIANTS), sorted(VARIANTS)[::6]))
+@pytest.mark.parametrize("name", family(sorted(VARIANTS), sorted(VARIANTS)[::12]))
 def test_is_silent(name, tmp_path):
     assert violated(VARIANTS[name](False), tmp_path) == (set(), set())

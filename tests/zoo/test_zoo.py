@@ -16,16 +16,14 @@ ESSENTIALS = "specs/essentials"
 FAST = {"b01", "b04", "b20"}
 SAMPLE = {
     "b03",
-    "b08",
     "b14",
     "n3",
     "h1",
-    "h3",
     "r1",
     "s1",
 }
 """Errors of one process and of several, in training, messages, checkpoints, wrappers, losses and at initialisation."""
-CLEAN_SAMPLE = {"b08", "b14", "h3"}
+CLEAN_SAMPLE = {"b14", "h3"}
 
 
 @dataclass(frozen=True, slots=True)
