@@ -24,7 +24,7 @@ SAMPLE = {
     "trainer_style",
     "zero_redundancy",
 }
-"""One of each kind."""
+"""Compiled, distributed, resumed and generative jobs, and a trainer; `make test-all` has the other kinds."""
 JOBS = (
     "accumulate",
     "adapters",

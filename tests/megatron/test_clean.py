@@ -18,7 +18,7 @@ SAMPLE = {
     f"pp=2,virtual=2,bf16,untied,{LLAMA}",
     "tp=2,sp,experts=4,etp=2",
 }
-"""Each kind of parallelism and precision."""
+"""Interleaved stages in bfloat16, and experts under tensor parallelism; `make test-all` has the others."""
 
 
 def test_the_page_has_a_silent_row_for_each_layout() -> None:

@@ -150,7 +150,20 @@ def test_what_follows_from_a_fault_and_ended_the_job_says_so() -> None:
     assert stopped is not None
     cleared, small = stopped.rules
     found = verdicts(decided(cleared, [2, 3]), decided(small, [3], subject="fc.weight"))
-    assert "    step 3  gradients_are_small (action: stop)  fc.weight\n" in printed(stopped, found)
+    assert "    step 3  gradients_are_small  fc.weight (action: stop)\n" in printed(stopped, found)
+
+
+def test_the_action_of_what_follows_is_whole_at_80_columns() -> None:
+    late = STOPPED.replace("else stop", "else warn, then stop after 3 consecutive steps")
+    stopped = load_text(late).program
+    assert stopped is not None
+    cleared, small = stopped.rules
+    found = decided(small, [3, 4, 5], subject="blocks.1.attention.proj.weight")
+    lines = printed(stopped, verdicts(decided(cleared, [2, 3]), found)).splitlines()
+    assert max(map(len, lines)) <= 80
+    [at] = [place for place, line in enumerate(lines) if "gradients_are_small" in line]
+    said = " ".join(" ".join(lines[at : at + 3]).split())
+    assert "weight (action: warn, then stop after 3 consecutive steps)" in said
 
 
 def test_silence_is_told_from_blindness() -> None:

@@ -1408,14 +1408,13 @@ class Reads(nn.Module):
         return self.out(seen[:, :40].mean(1))
 
     def attend(self, x, hidden):
+        mask = hidden if self.masked else None
         if self.kind == "layer":
             return self.attention(x, x, x, key_padding_mask=hidden)[0]
         if self.kind == "fused":
             return F.scaled_dot_product_attention(x, x, x, ~hidden[:, None])
         if self.kind == "source":
-            return self.attention(x[:, :8], x, x, key_padding_mask=hidden if self.masked else None)[
-                0
-            ]
+            return self.attention(x[:, :8], x, x, key_padding_mask=mask)[0]
         if self.kind == "summary":
             scores = self.attention.out_proj(x)[..., 0]
             scores = scores.masked_fill(hidden, -1e9) if self.masked else scores

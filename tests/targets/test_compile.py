@@ -71,7 +71,7 @@ def test_hooks_follow_the_fields_of_entities_that_rules_read() -> None:
 def compiled(folder: Path, seed: int) -> bytes:
     """What another process writes of a project in a folder, with its own order of hashes."""
     (folder / "rules").mkdir(parents=True)
-    (folder / "tspec.toml").write_text('specs = ["rules", "std.hygiene"]\n')
+    (folder / "tspec.toml").write_text('specs = ["rules", "std.hygiene", "specs/essentials"]\n')
     (folder / "rules" / "own.tspec").write_text(HEAD + TWO)
     output = folder / "hooks.py"
     subprocess.run(
@@ -92,6 +92,7 @@ def test_other_folders_processes_and_orders_of_hashes_give_the_same_bytes(tmp_pa
     assert str(tmp_path).encode() not in first
     assert b"rules/own.tspec" in first
     assert b"tspec:stdlib/hygiene.tspec:" in first
+    assert b"tspec:specs/essentials/" in first or b"essentials.tspec" not in first
 
 
 def test_findings_name_files_as_compiled_hooks_do() -> None:

@@ -228,7 +228,7 @@ def _kept(
     rules: tuple[RulePlan, ...], vocabulary: r.Vocabulary
 ) -> dict[str, dict[str, tuple[tuple[str, ...], bool]]]:
     kept: dict[str, dict[str, set[str]]] = {}
-    looked_up: set[tuple[str, str]] = set()
+    later: set[tuple[str, str]] = set()
     if _passing(rules):
         kept.update({name: {} for name in FETCHES if vocabulary.event(name) is not None})
     if any(
@@ -239,14 +239,13 @@ def _kept(
         for one in plan.reads.call_fields:
             kept.setdefault(one.event, {}).setdefault(one.name, set()).update(one.features)
             if one.looked_up:
-                looked_up.add((one.event, one.name))
+                later.add((one.event, one.name))
         for pattern in plan.event_patterns:
             for event in pattern.events:
                 kept.setdefault(event, {})
     return {
         event: {
-            name: (tuple(sorted(fields[name])), (event, name) in looked_up)
-            for name in sorted(fields)
+            name: (tuple(sorted(fields[name])), (event, name) in later) for name in sorted(fields)
         }
         for event, fields in sorted(kept.items())
     }

@@ -239,10 +239,8 @@ def _of_part(part: Part, vocabulary: rules.Vocabulary) -> Iterator[str]:
             yield FEATURES[name].aspect
         case rules.Field(base=base, name=name):
             yield from _of_field(base.type, name, vocabulary)
-        case rules.Subjects(
-            kind="state"
-        ):  # Whether an optimizer has its state is a matter of loading it.
-            yield "checkpoint"
+        case rules.Subjects(kind="state"):
+            yield "checkpoint"  # whether an optimizer has its state is a matter of loading it
         case rules.Ambient(name=name) if name == "loss":
             yield "values"
         case rules.Ambient(name=name) if name.startswith("autocast"):

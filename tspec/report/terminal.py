@@ -215,8 +215,9 @@ def _print_folded(
     _indented(title, console)
     for one in findings[: limits.others]:
         head = f"    step {one.step}  "
-        name = _folded_name(one)
-        subject = _subjects(one, limits)
+        name = one.rule.rpartition(".")[2] + (" (draft)" if one.severity == "draft" else "")
+        acts = f"(action: {one.action})" if one.severity == "error" else ""
+        subject = f"{_subjects(one, limits)} {acts}".strip()
         if subject and len(head) + len(name) + 2 + len(subject) > console.width:
             console.print(
                 _line(f"{head}{name}"), no_wrap=True, overflow="ellipsis", highlight=False
@@ -229,14 +230,6 @@ def _print_folded(
     more = len(findings) - limits.others
     if more > 0:
         console.print(_line(f"    and {more} more", style="dim"), soft_wrap=True)
-
-
-def _folded_name(one: Finding) -> str:
-    """The rule's name, with what the job did about it if that was not a warning alone."""
-    name = one.rule.rpartition(".")[2]
-    if one.severity == "draft":
-        return f"{name} (draft)"
-    return name if one.action == DEFAULT else f"{name} (action: {one.action})"
 
 
 def _excerpt(rule: Rule, most: int) -> Iterable[Text]:

@@ -95,7 +95,7 @@ KEY = torch.randn(12, 4, 8)
 
 
 @pytest.mark.parametrize("padding", [1, None])
-def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None:
+def test_attention_without_a_mask_sees_padding(padding: int | None) -> None:
     def read() -> PaddingMasks:
         tokens = TokenHistory()
         tokens.given(TEXT, padding)
@@ -108,18 +108,17 @@ def test_self_attention_without_a_mask_sees_padding(padding: int | None) -> None
     assert read().layer_sees_padding(KEY[:3], KEY, None, None) is True
     assert read().layer_sees_padding(KEY[:3], KEY, IS_PADDING, None) is False
     assert read().layer_sees_padding(KEY[:8], KEY[:8], None, None) is None
-    assert read().sees_padding(split, split, None, False) is True
-    assert read().sees_padding(split, split, None, True) is False
+    assert read().sees_padding(split, None, False) is True
+    assert read().sees_padding(split, None, True) is False
     nothing = torch.zeros(4, 12).bool()
     assert read().layer_sees_padding(KEY, KEY, nothing, None) is True
     assert read().layer_sees_padding(KEY, KEY, nothing, IS_PADDING) is False
     assert read().layer_sees_padding(KEY, KEY, nothing.float(), torch.randn(12, 12)) is False
-    assert read().sees_padding(split, split, ~nothing[:, None, None], False) is True
-    assert read().sees_padding(split, split, nothing[:, None, None].float(), False) is True
-    assert read().sees_padding(split, split, torch.ones(12, 12).tril().bool(), False) is False
-    assert read().sees_padding(split[:, :, :5], split, None, False) is True
-    assert read().sees_padding(split[:, :, :5], split, ~IS_PADDING[:, None, None], False) is False
-    assert read().sees_padding(split, split[:, :, :5], None, False) is None
+    assert read().sees_padding(split, ~nothing[:, None, None], False) is True
+    assert read().sees_padding(split, nothing[:, None, None].float(), False) is True
+    assert read().sees_padding(split, torch.ones(12, 12).tril().bool(), False) is False
+    assert read().sees_padding(split, ~IS_PADDING[:, None, None], False) is False
+    assert read().sees_padding(split[:, :, :5], None, False) is None
 
 
 def attends(hidden: torch.Tensor | None, heads_first: bool = False) -> torch.Tensor:
@@ -172,7 +171,7 @@ def test_keys_of_another_text_are_not_known_to_be_padded() -> None:
     for each in (TEXT, source):
         tokens.given(each)
     split = KEY.transpose(0, 1)[:, None]
-    assert PaddingMasks(tokens).sees_padding(split, split, None, False) is None
+    assert PaddingMasks(tokens).sees_padding(split, None, False) is None
 
 
 @pytest.mark.parametrize(

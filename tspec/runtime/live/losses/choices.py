@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tspec.runtime.live.losses.graph import (
+    SOFTMAXES,
     dim_before,
     first_input,
     nodes,
@@ -16,7 +17,7 @@ from tspec.runtime.live.losses.graph import (
 
 _CHAIN = 16
 """The number of operations that are followed back from a choice."""
-_SOFTMAXES = frozenset({"Softmax", "SafeSoftmax", "LogSoftmax"})
+_SOFTMAXES = SOFTMAXES | {"LogSoftmax"}
 
 
 def choices_across(losses: Any) -> list[str]:

@@ -29,6 +29,7 @@ _BY_CONSTANT = frozenset({"Mul", "Div"})
 RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
 REORDERS = frozenset({"Transpose", "Permute", "T"})
 MATRIX_PRODUCTS = frozenset({"Bmm", "Mm"})
+SOFTMAXES = frozenset({"Softmax", "SafeSoftmax"})
 NORMS = frozenset({"LinalgVectorNorm", "Norm"})
 _PICKS = frozenset({"Slice", "Select", "Index", "IndexSelect", "BackwardHookFunction"})
 _ROWS = frozenset({"Slice", "Index", "IndexSelect", "Cat"})
@@ -119,7 +120,7 @@ def crossing_softmaxes(product: Any) -> Iterator[Any]:
         return
     for factor, summed in ((0, -1), (1, -2)):
         for node, shape, dim in along(product.next_functions[factor][0], summed, only_input):
-            if operation_of(node) in ("Softmax", "SafeSoftmax"):
+            if operation_of(node) in SOFTMAXES:
                 own, last = signed(node._saved_dim) % len(shape), len(shape) - 1
                 if own == dim == last > 0 and shape[-1] != shape[-2]:
                     yield node
@@ -244,7 +245,7 @@ def _softmax_before(node: Any, first: int, second: int) -> tuple[Any, int, int] 
         if node is None or not node._input_metadata:
             return None
         shape, operation = shape_of(node), operation_of(node)
-        if operation in ("Softmax", "SafeSoftmax"):
+        if operation in SOFTMAXES:
             return node, first % len(shape), second % len(shape)
         following = only_input(node)
         if following is None:

@@ -29,12 +29,11 @@ class LastStates:
         """A layer read padding since the last pass, in a call with a graph."""
 
     def ends_in_padding(self, layer: nn.Module, given: object, result: object) -> bool:
-        """True if a call of `layer` with a graph reads sequences of several lengths to the end of their
-        padding, of which batches have more or less. What it returns, `(outputs, last states)`, is marked
-        in the graph.
+        """True if a call with a graph reads the padding after sequences, and batches have several lengths.
 
-        `given` is `[batch, length, features]`, or `[length, batch, features]`. Where all batches are padded to one
-        length, the state after it depends on the sequence alone.
+        `given` is `[batch, length, features]`, or `[length, batch, features]`. `result` is
+        `(outputs, last states)`, which are marked in the graph. If all batches of a layer have one length, a last
+        state depends on its sequence alone.
         """
         if type(given) is not torch.Tensor or given.dim() != 3 or not isinstance(result, tuple):
             return False
@@ -84,7 +83,11 @@ def _is_last(node: Any, places: int | None) -> bool:
     """An operation that is given a last state, or that selects the last of the outputs of all places."""
     if places is None:
         return True
-    if operation_of(node) != "Select" or signed(node._saved_dim) % 3 != places:
+    if operation_of(node) != "Select":
         return False
-    length = node._saved_self_sym_sizes[places]
-    return bool(signed(node._saved_index) % length == length - 1)
+    shape = node._saved_self_sym_sizes
+    last = shape[places] - 1
+    return signed(node._saved_dim) % len(shape) == places and signed(node._saved_index) in (
+        -1,
+        last,
+    )

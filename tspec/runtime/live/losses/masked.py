@@ -10,6 +10,7 @@ import torch
 from tspec.runtime.live.losses.graph import (
     KEEPS,
     RESHAPES,
+    SOFTMAXES,
     first_input,
     nodes,
     operation_of,
@@ -20,7 +21,6 @@ from tspec.runtime.live.losses.graph import (
 
 SHARE = 0.01
 """Scores that are hidden have less than this part of the weight together."""
-_SOFTMAXES = ("Softmax", "SafeSoftmax")
 _BEFORE = KEEPS - {"MaskedFill"} | {"Div"}
 
 
@@ -35,7 +35,7 @@ def weak_masks(losses: Any) -> int:
     graph = nodes(losses)
     again = {softmax for operation, node in graph for softmax in _masked_again(operation, node)}
     return sum(
-        _leaks(node) for operation, node in graph if operation in _SOFTMAXES and node not in again
+        _leaks(node) for operation, node in graph if operation in SOFTMAXES and node not in again
     )
 
 
@@ -43,7 +43,7 @@ def _masked_again(operation: str, node: Any) -> Iterator[Any]:
     """The softmax whose weights an operation masks."""
     if operation == "MaskedFill" or _factor(operation, node) is not None:
         before = preceding(_only_graph(node), KEEPS | RESHAPES)
-        if before is not None and operation_of(before) in _SOFTMAXES:
+        if before is not None and operation_of(before) in SOFTMAXES:
             yield before
 
 

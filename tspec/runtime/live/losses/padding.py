@@ -11,6 +11,7 @@ from tspec.runtime.live.losses.graph import (
     KEEPS,
     MATRIX_PRODUCTS,
     RESHAPES,
+    SOFTMAXES,
     crossing_softmaxes,
     first_input,
     nodes,
@@ -37,7 +38,7 @@ _WEIGHT = 1e-6
 """The least weight of a key that a query sees. Hidden keys have a weight of 0, or that of a score of
 -20 or less.
 """
-_SOFTMAXES = ("Softmax", "SafeSoftmax", "LogSoftmax")
+_SOFTMAXES = SOFTMAXES | {"LogSoftmax"}
 _BEFORE = (KEEPS | RESHAPES) - {"MaskedFill"}
 
 
@@ -92,7 +93,7 @@ class PaddingMasks:
         return self._sees_padding(key.transpose(0, 1).shape[:2], free)
 
     @torch.no_grad()
-    def sees_padding(self, query: Any, key: Any, attn_mask: Any, is_causal: Any) -> bool | None:
+    def sees_padding(self, key: Any, attn_mask: Any, is_causal: Any) -> bool | None:
         """The same of fused attention, whose keys are `[batch, …, length, features]`."""
         if not _is_plain(key) or key.dim() < 3:
             return None

@@ -13,6 +13,7 @@ from tspec.runtime.live.losses.graph import (
     KEEPS,
     MATRIX_PRODUCTS,
     RESHAPES,
+    SOFTMAXES,
     first_input,
     nodes,
     operation_of,
@@ -135,7 +136,7 @@ def _logits_of(factor: Any) -> Any:
     operation, inputs = operation_of(node), [following for following, _ in node.next_functions]
     if operation == "Sub" and inputs[1] is not None and operation_of(inputs[1]) == "Logsumexp":
         return inputs[0]
-    if operation == "LogSoftmax" or (operation in ("Softmax", "SafeSoftmax") and has_logarithm):
+    if operation == "LogSoftmax" or (operation in SOFTMAXES and has_logarithm):
         return inputs[0]
     return None
 
