@@ -8,6 +8,8 @@ from typing import TypeVar
 import pytest
 
 Member = TypeVar("Member")
+EXHAUSTIVE = (pytest.mark.slow, pytest.mark.exhaustive)
+"""The marks of a test that `make test-all` alone runs."""
 
 
 def family(
@@ -25,8 +27,7 @@ def family(
     def marks(named: str) -> tuple[pytest.MarkDecorator, ...]:
         if named in fast:
             return ()
-        slow = (pytest.mark.slow,)
-        return slow if named in sample else (*slow, pytest.mark.exhaustive)
+        return (pytest.mark.slow,) if named in sample else EXHAUSTIVE
 
     return [
         pytest.param(member, id=named, marks=marks(named))

@@ -1,4 +1,4 @@
-"""Runs commands of tspec in forks of a process that has imported torch and tspec.
+"""Runs commands of tspec in forks of a process that has imported torch and tspec, and read the shipped packs.
 
 A new interpreter needs some two seconds of a core for these imports, twice for `tspec run`: its own
 process and the script's. Tests of what rules find and of what commands print use forks; tests of
@@ -37,17 +37,24 @@ ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 800
 """Seconds for one command; the machine may be busy."""
 IMPORTED = (
+    "jinja2",
+    "pydantic",
+    "rich.console",
+    "sklearn.datasets",  # scripts train on its digits
     "torch._dynamo",  # optimizers import it
     "torch.distributed",
     "torch.utils.data",
     "tspec.cli.app",
     "tspec.cli.record",
     "tspec.cli.run",
+    "tspec.config.read",
     "tspec.record.start",
     "tspec.report.build",
     "tspec.report.collect",
+    "tspec.resolve.packs",
     "tspec.run.child",
     "tspec.run.start",
+    "tspec.runtime.checker",
     "tspec.runtime.live.follow",
     "tspec.runtime.live.script",
     "tspec.targets.adapters",
@@ -104,6 +111,8 @@ def serve(listener: socket.socket) -> NoReturn:
     """Answer each request in a fork, until the process of tests ends."""
     for name in IMPORTED:
         importlib.import_module(name)
+    packs: Any = sys.modules["tspec.resolve.packs"]
+    packs.packs()  # reads the shipped modules: those that a command uses are not read anew
     start: Any = sys.modules["tspec.run.start"]
     start.supervised = _forked
     gc.collect()

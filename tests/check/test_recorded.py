@@ -37,7 +37,7 @@ def by_instance(found: Verdicts) -> dict[Instance, tuple[str, str, int, Mapping[
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param((), marks=pytest.mark.slow),
+        pytest.param((), marks=[pytest.mark.exhaustive, pytest.mark.slow]),
         pytest.param(("--bug", "no-zero-grad"), marks=[pytest.mark.exhaustive, pytest.mark.slow]),
         pytest.param(
             ("--ranks", "2", "--bug", "unsynced"), marks=[pytest.mark.gloo, pytest.mark.slow]

@@ -19,10 +19,8 @@ SAMPLE = {
     "experts",
     "fsdp",
     "language_model",
-    "pipeline --kind classifier",
     "resumed",
     "trainer_style",
-    "zero_redundancy",
 }
 """Compiled, distributed, resumed and generative jobs, and a trainer; `make test-all` has the other kinds."""
 JOBS = (

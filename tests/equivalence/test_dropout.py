@@ -131,7 +131,7 @@ OFF = "dropout is off on both sides, in Model, attention.dropout, attention.drop
 @pytest.mark.parametrize(
     ("name", "words", "status", "said"),
     [
-        ("two_ranks_are_one", (), 0, OFF),
+        pytest.param("two_ranks_are_one", (), 0, OFF, marks=pytest.mark.exhaustive),
         pytest.param("one_rank_repeats_it", (), 0, OFF, marks=pytest.mark.exhaustive),
         ("two_ranks_are_one", ("--dropout",), 1, "random numbers were drawn in forward passes of "),
         pytest.param("one_rank_repeats_it", ("--dropout",), 0, "none differs", marks=pytest.mark.exhaustive),

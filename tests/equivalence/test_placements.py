@@ -56,7 +56,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judge:
         pytest.param("fully_sharded", 15, marks=pytest.mark.exhaustive),
         ("fully_sharded_in_two_passes", 22),
         pytest.param("unevenly_sharded", 15, marks=pytest.mark.exhaustive),
-        ("tensor_parallel", 15),
+        pytest.param("tensor_parallel", 15, marks=pytest.mark.exhaustive),
     ],
 )
 def test_clean_jobs_are_silent(name: str, tensors: int, judged: Judge) -> None:
@@ -97,6 +97,7 @@ def test_gradients_of_an_accumulation_that_are_lost(fault: str, judged: Judge) -
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_gradients_that_are_summed_instead_of_averaged(judged: Judge) -> None:
     found = judged("fully_sharded", "--sum")

@@ -79,7 +79,7 @@ SAMPLE = {
     "lit --manual-no-zero-grad",
 }
 """One of each framework, and one of a loop within it."""
-SOUND_SAMPLE = {"trainer", "accelerated", "accelerated --processes 2", "lit", "lit_gan"}
+SOUND_SAMPLE = {"trainer", "accelerated --processes 2", "lit_gan"}
 
 
 def script_of(job: str) -> Path:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from tests.families import EXHAUSTIVE
 from tests.jobs import done
 from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
@@ -102,7 +103,14 @@ def rank_of(full: dict[str, torch.Tensor], tp: int, dp: int) -> dict[str, torch.
     }
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-2], ids=["same bits", "round-off", "bfloat16"])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pytest.param(0.0, id="same bits", marks=EXHAUSTIVE),
+        pytest.param(1e-6, id="round-off", marks=EXHAUSTIVE),
+        pytest.param(1e-2, id="bfloat16"),
+    ],
+)
 def test_data_tells_how_tensors_are_cut(noise: float, tmp_path: Path) -> None:
     rows = {
         "layers.0.qkv": 24, "layers.1.qkv": 24, "gated": 16, "grouped": 20, "embedding": 10, "columns": 4, "both": 8,
@@ -310,6 +318,7 @@ for _ in range(2):
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_stages_of_a_device_mesh_are_cut_over_its_axis(tmp_path: Path) -> None:
     """Each rank holds the whole model too, of which its stage is a part."""
     (tmp_path / "job.py").write_text(STAGES_OF_A_MESH.replace("OF", "2:"))
@@ -345,6 +354,7 @@ def test_megatron_tells_how_parameters_are_cut(tmp_path: Path) -> None:
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_megatron_tells_which_stage_holds_what(tmp_path: Path) -> None:
     """Stages cut no parameter. The last stage has a copy of the tied embedding as its output layer."""
     found = drafted_of_megatron("pp=2", tmp_path)
@@ -385,6 +395,7 @@ def test_chunks_of_interleaved_stages_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_megatron_tells_which_chunk_of_a_stage_holds_what(tmp_path: Path) -> None:
     found = drafted_of_megatron("pp=2,virtual=2", tmp_path)
     layers = [
@@ -448,6 +459,7 @@ equivalence same {{
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_megatron_tells_how_experts_are_cut(tmp_path: Path) -> None:
     """All experts of a layer are one tensor, over axes of their own, as in the shipped layout."""
     job = f"tp=2,dp=2,ep=2,etp=2,sp,{EXPERTS},kv=2,swiglu,rms,rope"

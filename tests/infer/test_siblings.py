@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.families import family
 from tests.jobs import run, tspec
 
 HERE = Path(__file__).parent
@@ -44,7 +45,7 @@ class Siblings(NamedTuple):
     drafts: Path
 
 
-@pytest.fixture(scope="module", params=FINDS)
+@pytest.fixture(scope="module", params=family(FINDS, {"tokens"}))
 def siblings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Siblings:
     script, folder = HERE / f"{request.param}.py", tmp_path_factory.mktemp("siblings")
     runs = [folder / "a", folder / "b"]

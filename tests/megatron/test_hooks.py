@@ -70,6 +70,7 @@ def test_passes_of_a_loop_without_schedules_are_microbatches() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_a_loop_that_does_not_sum_norms_gradients_over_tp_is_stopped(tmp_path: Path) -> None:
     """Under sequence parallelism `finish_grad_sync` is not all that `finalize_model_grads` does."""
@@ -90,6 +91,7 @@ def test_run_finds_the_same_at_the_schedules() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_hooks_that_the_environment_names_check_a_script_that_is_not_edited(tmp_path: Path) -> None:
     """Both ranks that the launcher starts are checked, and the launcher itself says nothing."""
@@ -115,6 +117,7 @@ def decided(said: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_a_block_of_hooks_finds_steps_at_the_schedules(tmp_path: Path) -> None:
     hooks = compiled(tmp_path, "specs/megatron")

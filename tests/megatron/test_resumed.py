@@ -50,7 +50,7 @@ FAULTS = {
         "tensor_parallel_streams_differ", STEPS + 1, (0, 1), "model-parallel-rng"
     ),
 }
-FOUND = {"tp=2 files moments_left_out", "dp=2,zero,bf16 files stale_weights"}
+FOUND = {"dp=2,zero,bf16 files stale_weights"}
 
 
 def command(layout: str, way: str, folder: Path, *options: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def test_a_job_goes_on_to_the_bit(job: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("job", family(CLEAN, SAMPLE))
+@pytest.mark.parametrize("job", family(CLEAN, ()))
 def test_packs_are_silent(job: str, tmp_path: Path) -> None:
     layout, way = job.split()
     script = command(layout, way, tmp_path / "saved")

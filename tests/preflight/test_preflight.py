@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.families import EXHAUSTIVE
 from tspec.cli.app import app
 
 HERE = Path(__file__).parent
@@ -63,13 +64,13 @@ SUM = "which cuts the dimension that `fc2.weight` sums over"
         pytest.param("whole", "--ddp --again --two-sums", [
             "norm.weight: its gradient is added up over `dp` more than once, by DistributedDataParallel and allreduce",
             "fc2: its output is added up over `tp` 2 times in 1 call",
-        ], marks=pytest.mark.slow),
+        ], marks=EXHAUSTIVE),
         ("whole", "--no-back", [
             f"fc1: the gradient of its input is not added up over `tp`, {PART}",
         ]),
         pytest.param("whole", "--ddp --two-back", [
             "fc1: the gradient of its input is added up over `tp` more than once",
-        ], marks=pytest.mark.slow),
+        ], marks=EXHAUSTIVE),
         pytest.param("sharded", "--fsdp --no-sync", [
             f"{name}: its gradient is not added up over `dp`, which cuts the data"
             for name in ("fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight", "norm.bias", "norm.weight")
@@ -79,7 +80,7 @@ SUM = "which cuts the dimension that `fc2.weight` sums over"
             "fc1.weight: it has shape [512, 2048], and [1024, 2048] of [2048, 2048] in the layout",
             "fc2.weight: it has shape [2048, 512], and [2048, 1024] of [2048, 2048] in the layout",
             "output fc1: it has shape [2, 512], and [2, 1024] of [8, 2048] in the layout",
-        ], marks=pytest.mark.slow),
+        ], marks=EXHAUSTIVE),
     ],
 )  # fmt: skip
 def test_faults_are_named(layout: str, words: str, found: list[str]) -> None:
@@ -210,6 +211,7 @@ layout sharded on ranks {
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_fully_shard_makes_its_default_mesh(tmp_path: Path) -> None:
     script, layout = tmp_path / "over_all_ranks.py", tmp_path / "over_all_ranks.tspec"
     script.write_text(OVER_ALL_RANKS)

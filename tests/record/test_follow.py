@@ -29,7 +29,9 @@ def record(
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["fork", pytest.param("spawn", marks=[pytest.mark.slow, pytest.mark.exhaustive])]
+)
 def test_ranks_started_by_multiprocessing(method: str, tmp_path: Path) -> None:
     done = record(tmp_path / "trace", JOBS, "mlp", tmp_path / "out", "2", method)
     assert (done.returncode, done.stderr) == (0, "")

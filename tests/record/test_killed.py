@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.record.processes import PATIENCE, ROOT, SCRIPTS, environment, python
 from tspec.trace.model import Begin, Boundary, Finish, Sample
 from tspec.trace.read import open_tables, read_trace
@@ -40,7 +41,15 @@ def killed(trace: Path, after: str, delay: float = 0.0, halfway: int = 0) -> str
     return lines[-1] if lines else after
 
 
-@pytest.mark.parametrize(("after", "delay"), [(1, 0.0), (2, 0.0), (7, 0.013), (40, 0.3)])
+@pytest.mark.parametrize(
+    ("after", "delay"),
+    [
+        pytest.param(1, 0.0, marks=EXHAUSTIVE),
+        (2, 0.0),
+        pytest.param(7, 0.013, marks=EXHAUSTIVE),
+        (40, 0.3),
+    ],
+)
 def test_the_trace_reads_up_to_the_step_before_the_kill(
     tmp_path: Path, after: int, delay: float
 ) -> None:

@@ -26,8 +26,8 @@ def run(*arguments: str | Path, recorded: Path | None = None) -> subprocess.Comp
     ("name", "ranks"),
     [
         ("mlp", 1),
-        pytest.param("cnn", 1, marks=pytest.mark.slow),
-        ("gpt", 1),
+        pytest.param("cnn", 1, marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+        pytest.param("gpt", 1, marks=[pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param("cnn", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param("mlp", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param("gpt", 2, marks=[pytest.mark.gloo, pytest.mark.slow]),

@@ -133,7 +133,7 @@ def test_sound_jobs(kind, packs, held, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "fault", "rule"),
     [
-        pytest.param(*each, marks=pytest.mark.exhaustive if place % 3 else ())
+        pytest.param(*each, marks=pytest.mark.exhaustive if place % 5 else ())
         for place, each in enumerate(FAULTS)
     ],
 )
@@ -171,7 +171,7 @@ def test_a_sound_job_that_averages_by_hand(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "pack", "rule"),
     [
-        pytest.param(*each, marks=pytest.mark.exhaustive if place % 3 else ())
+        pytest.param(*each, marks=pytest.mark.exhaustive if place % 5 else ())
         for place, each in enumerate(FAULTS_BY_HAND)
     ],
 )
@@ -198,7 +198,7 @@ def test_faults_of_statistics(fault, rule, tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", family(("scatter", "irecv", "batch"), {"scatter", "irecv"}))
+@pytest.mark.parametrize("kind", family(("scatter", "irecv", "batch"), {"irecv"}))
 def test_ranks_that_send_what_they_update(kind, tmp_path):
     packs = ("communication", "data_parallel", "essentials")
     done, found = run(tmp_path, kind, packs=packs, job=OWNERS)
@@ -234,7 +234,7 @@ def test_stages_that_use_all_messages(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_STAGES), {"activation"}, {"gradient"}))
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_STAGES), (), {"gradient"}))
 def test_a_message_that_is_not_used(fault, tmp_path):
     packs = ("communication", "essentials")
     done, found = run(tmp_path, fault, packs=packs, job=STAGES)
@@ -250,7 +250,7 @@ def test_layers_that_are_cut_by_hand(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_PARTS), {"output", "dropout"}))
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_PARTS), {"output"}))
 def test_faults_of_layers_that_are_cut_by_hand(fault, tmp_path):
     done, found = run(tmp_path, fault, packs=("communication", "essentials"), job=CUT_BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -276,14 +276,14 @@ FAULTS_OF_SHARES = tuple(
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", family(COMBINED, {"hooks", "served"}, {"slices"}))
+@pytest.mark.parametrize("kind", family(COMBINED, {"hooks"}, {"slices"}))
 def test_ranks_that_put_together_what_they_learn(kind, tmp_path):
     done, found = run(tmp_path, kind, packs=("essentials",), job=SHARDED_BY_HAND)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("kind", family(dict(FAULTS_OF_SHARES), {"averages"}, {"owners"}))
+@pytest.mark.parametrize("kind", family(dict(FAULTS_OF_SHARES), (), {"owners"}))
 def test_ranks_that_overwrite_what_the_others_learn(kind, tmp_path):
     done, found = run(tmp_path, kind, "unreduced", packs=("essentials",), job=SHARDED_BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -120,13 +120,11 @@ def test_every_rule_has_a_fault():
     assert len(names) >= 40
 
 
-NAMES = [
-    pytest.param(name, marks=pytest.mark.slow if VARIANTS[name].steps >= 30 else ())
-    for name in sorted(VARIANTS)
-]
+LONG = sorted(name for name in VARIANTS if VARIANTS[name].steps >= 30)
+SHORT = VARIANTS.keys() - {*LONG}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", family(sorted(VARIANTS), LONG[::4], SHORT))
 def test_fires(name, tmp_path):
     loop = VARIANTS[name](True)
     rules = program(loop.pack).rules

@@ -50,9 +50,6 @@ EXPECTED = {
 }
 
 
-JOBS = family(EXPECTED, {"", "--faulty", "--tensor-parallel --faulty"}, name=" ".join)
-
-
 def tspec(*arguments):
     command = [sys.executable, "-m", "tspec", *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -61,7 +58,7 @@ def tspec(*arguments):
     )
 
 
-@pytest.mark.parametrize("options", JOBS)
+@pytest.mark.parametrize("options", family(EXPECTED, {"", "--faulty"}, name=" ".join))
 def test_offline(options, tmp_path):
     from tspec.check.interpret import interpret
     from tspec.resolve import load
@@ -75,7 +72,7 @@ def test_offline(options, tmp_path):
     assert {rule.rpartition(".")[2] for rule in violated} == EXPECTED[options]
 
 
-@pytest.mark.parametrize("options", JOBS)
+@pytest.mark.parametrize("options", family(EXPECTED, {"--tensor-parallel --faulty"}, name=" ".join))
 def test_online(options, tmp_path):
     """`stop` ends the faulty job early, so that only what is wrong by then is found."""
     report = tmp_path / "report.json"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.run.jobs import CLEARED, done, job, left, reported, start, tspec_run, until
 from tspec.run.child import ChildSettings
 from tspec.runtime.sources import Sources
@@ -22,7 +23,13 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("how", "status", "violated"),
-    [("leave", 0, 4), ("leave-3", 3, 3), ("segfault", 139, 3), ("killed", 137, 3), ("end", 0, 7)],
+    [
+        ("leave", 0, 4),
+        pytest.param("leave-3", 3, 3, marks=EXHAUSTIVE),
+        pytest.param("segfault", 139, 3, marks=EXHAUSTIVE),
+        ("killed", 137, 3),
+        pytest.param("end", 0, 7, marks=EXHAUSTIVE),
+    ],
 )
 def test_a_process_that_ends_at_once_is_reported(
     folder: Path, how: str, status: int, violated: int
@@ -39,7 +46,14 @@ def test_a_process_that_ends_at_once_is_reported(
     assert left(folder, "*") == [folder / "cache" / "tspec" / "run", *left(folder, "lock")]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=EXHAUSTIVE),
+        pytest.param(signal.SIGHUP, marks=EXHAUSTIVE),
+    ],
+)
 def test_a_signal_ends_the_script_and_the_report_comes(
     folder: Path, number: signal.Signals
 ) -> None:

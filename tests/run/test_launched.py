@@ -40,6 +40,8 @@ def test_a_rank_that_is_killed_leaves_findings_and_counts_that_agree(tmp_path: P
     assert left(folder) == []
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_job_that_a_rule_stopped_is_not_started_again(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_small=SMALL + "else stop\n")
     result = done(folder, *torchrun("--max-restarts=2"), *tspec_run("poison"))
@@ -71,6 +73,7 @@ def test_a_job_of_a_launcher_within_the_run_is_not_started_again(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_stop_ends_ranks_that_no_longer_open_their_steps_together(tmp_path: Path) -> None:
     # The first rank comes late once, so that afterwards the other hears of the stop only in the next step:
     # it is in the job's own collective then, and waits for a rank that has to end.
@@ -84,6 +87,7 @@ def test_a_stop_ends_ranks_that_no_longer_open_their_steps_together(tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_job_that_failed_otherwise_is_started_again(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     result = done(folder, *torchrun("--max-restarts=1", ranks=1), *tspec_run("leave-3"))
@@ -139,6 +143,7 @@ def test_a_stop_ends_ranks_on_all_nodes_with_the_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_node_that_dies_is_said_and_not_waited_for_long(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     first, _ = nodes(folder, "killed")
@@ -151,6 +156,8 @@ def test_a_node_that_dies_is_said_and_not_waited_for_long(tmp_path: Path) -> Non
     assert len(left(folder / "node-1")) >= 1
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_note_is_said_by_one_rank(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     script = folder / "train.py"

@@ -135,6 +135,8 @@ def test_a_run_and_a_check_of_its_recording_name_the_same_lines(project: Path) -
     assert "      at jobs/train.py:8 in train_epoch: net(torch.ones(1," in asked.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_files_are_named_from_the_project_on_wherever_the_command_is_typed(project: Path) -> None:
     here = project / "jobs"
     ran = done(here, "run", "../checks.tspec", *JSON, "--record", "a", "--", "train.py")

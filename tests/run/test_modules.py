@@ -88,7 +88,7 @@ COMMANDS = {
     ("how", "command"),
     [
         *(("here", command) for command in COMMANDS),
-        pytest.param("spawn", "record", marks=pytest.mark.slow),
+        pytest.param("spawn", "record", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
         pytest.param("spawn", "run", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
     ],
 )
@@ -109,6 +109,8 @@ def test_a_module_runs_as_it_would_alone(folder: Path, command: str, how: str) -
         assert len([call for call in begun if call.event == "blend"]) == 3
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_package_runs_its_main_module(folder: Path) -> None:
     alone = done(folder, "-m", "package")
     result = done(folder, *COMMANDS["run"], "-m", "package")

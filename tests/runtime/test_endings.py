@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
+
 ROOT = Path(__file__).resolve().parents[2]
 JOB = """
 import sys, tempfile, time
@@ -75,7 +77,9 @@ def found(folder: Path) -> set[str]:
     return {one["rule"].rsplit(".", 1)[-1] for one in rules}
 
 
-@pytest.mark.parametrize(("how", "status"), [("crash", 1), ("leave", 3)])
+@pytest.mark.parametrize(
+    ("how", "status"), [("crash", 1), pytest.param("leave", 3, marks=EXHAUSTIVE)]
+)
 def test_a_script_that_fails_keeps_its_status(tmp_path: Path, how: str, status: int) -> None:
     job = started(tmp_path, how)
     _, said = job.communicate(timeout=300)
@@ -104,6 +108,7 @@ def test_a_rank_that_crashes_leaves_what_was_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_all_ranks_interrupted_leave_what_they_found(tmp_path: Path) -> None:
     job = started(tmp_path, "wait", "ranks")

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from tests.families import family
 from tests.runtime.test_ranks import counts, findings, join, ranks
 from tests.runtime.training import module
 
@@ -55,7 +56,7 @@ def pipeline(rank: int, meeting: str, folder: Path, action: str, late: bool) -> 
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("late", family((False, True), (), {"True"}))
 def test_stages_of_a_pipeline_stop_in_the_same_step(
     tmp_path: Path, late: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +69,8 @@ def test_stages_of_a_pipeline_stop_in_the_same_step(
     assert did <= {"4", "5"}
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_pipeline_that_is_only_watched_runs_to_its_end(tmp_path: Path) -> None:
     assert ranks(pipeline, tmp_path, "warn", False) == [0, 0]
     assert {(tmp_path / f"did-{rank}").read_text() for rank in range(2)} == {"8"}
@@ -88,6 +91,8 @@ def uneven(rank: int, meeting: str, folder: Path, steps: tuple[int, int]) -> Non
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ranks_with_different_numbers_of_steps_end(tmp_path: Path) -> None:
     assert ranks(uneven, tmp_path, (9, 4)) == [0, 0]
     assert findings(tmp_path) == []
@@ -156,6 +161,7 @@ def unchecked(rank: int, meeting: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_rank_that_is_not_checked_is_not_waited_for_long(tmp_path: Path) -> None:
     assert ranks(unchecked, tmp_path) == [0, 0]
     assert counts(tmp_path)["unknown"] > 0

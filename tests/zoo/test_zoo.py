@@ -23,7 +23,7 @@ SAMPLE = {
     "s1",
 }
 """Errors of one process and of several, in training, messages, checkpoints, wrappers, losses and at initialisation."""
-CLEAN_SAMPLE = {"b14", "h3"}
+CLEAN_SAMPLE = {"h3"}
 
 
 @dataclass(frozen=True, slots=True)

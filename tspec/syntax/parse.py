@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
@@ -30,11 +31,13 @@ class Parsed:
     broken: frozenset[str] = frozenset()
 
 
+@lru_cache(maxsize=256)
 def parse(source: Source) -> Parsed:
     """Read a file. Never raises: all faults are among the diagnostics, each with its place.
 
     After an error, reading goes on at the next item. If nothing in a file can be read, from its
-    first word on, only the first error is reported.
+    first word on, only the first error is reported. A text that was read lately is not read anew:
+    most of the time that loading takes goes into the modules that specs use.
     """
     if source.no_text_at is not None:
         return Parsed(order.arrange([]), (no_text(source, source.no_text_at),))

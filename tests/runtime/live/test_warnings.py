@@ -145,7 +145,7 @@ BOTH = ("record a block", "run hooks")
 """Two of these ways at once."""
 
 
-@pytest.mark.parametrize("how", family((*ONE, *BOTH), ONE, BOTH))
+@pytest.mark.parametrize("how", family((*ONE, *BOTH), {"hooks", "record"}, {"run hooks"}))
 def test_warnings_name_the_same_lines(how: str, folder: Path) -> None:
     out = f"{how.replace(' ', '_')}.json"
     tspec = ("-m", "tspec")
