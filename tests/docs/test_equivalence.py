@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import family
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/equivalence.md").read_text(encoding="utf-8")
 PATIENCE = 400
@@ -27,28 +29,37 @@ def shape(text: str) -> list[str]:
     return heads + sorted(" ".join(line.split()) for line in lines if line not in heads)
 
 
-@pytest.mark.slow
+SESSIONS = {
+    each.partition("\n")[0].removeprefix("$ tspec "): each
+    for each in blocks("console")
+    if "--print-commands" not in each  # test_family runs that one
+}
+OF_THE_PAGE = {command for command in SESSIONS if command.startswith("run mlp.tspec ")}
+"""The commands whose script stands on the page; the others run jobs of `tests/equivalence`."""
+
+
 @pytest.mark.gloo
-def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
-    [script], [spec, *_] = blocks("python"), blocks("tspec")
+@pytest.mark.parametrize("command", family(SESSIONS, OF_THE_PAGE))
+def test_a_command_prints_what_the_page_shows(command: str, tmp_path: Path) -> None:
+    [script], [spec, *_], said = blocks("python"), blocks("tspec"), SESSIONS[command]
     (tmp_path / "mlp.py").write_text(script)
     (tmp_path / "mlp.tspec").write_text(spec)
-    sessions = [each for each in blocks("console") if "--print-commands" not in each]
-    assert len(sessions) == len(blocks("console")) - 1 == 4  # test_family runs that one
-    for session in sessions:
-        command, _, said = session.partition("\n")
-        words = command.removeprefix("$ tspec ").split()
-        done = subprocess.run(
-            [sys.executable, "-m", "tspec", *words],
-            cwd=ROOT if "tests/" in command else tmp_path,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == ("first wrong" in said), done.stderr
-        assert shape(done.stdout) == shape(said)
+    done = subprocess.run(
+        [sys.executable, "-m", "tspec", *command.split()],
+        cwd=tmp_path if command in OF_THE_PAGE else ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == ("first wrong" in said), done.stderr
+    assert shape(done.stdout) == shape(said.partition("\n")[2])
+
+
+def test_all_commands_of_the_page_are_run() -> None:
+    assert len(SESSIONS) == len(blocks("console")) - 1 == 4
+    assert len(OF_THE_PAGE) == 2
 
 
 def test_rows_of_jobs_are_what_is_to_be_found() -> None:

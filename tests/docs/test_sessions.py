@@ -19,6 +19,7 @@ import yaml
 
 from tests import warm
 from tests.cli.recordings import record_loop, record_ranks
+from tests.families import EXHAUSTIVE
 from tests.report.schemas import published
 from tspec.config.read import KEYS, find, read
 from tspec.resolve import load
@@ -28,8 +29,8 @@ from tspec.syntax.parse import parse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = ["configuration.md", "ci.md", "lint.md", "testing.md"]
-LONG = {"testing.md"}
-"""Pages whose commands take over a minute."""
+LONG = "tspec test specs/"
+"""How commands begin that take over a minute: `make test-all` runs them."""
 BLOCK = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -58,10 +59,15 @@ def without_lines(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "page",
-    [pytest.param(each, marks=pytest.mark.slow if each in LONG else ()) for each in PAGES],
+    ("page", "long"),
+    [
+        *(pytest.param(each, False, id=each) for each in PAGES),
+        pytest.param("testing.md", True, marks=EXHAUSTIVE, id="testing.md, all commands"),
+    ],
 )
-def test_commands_print_what_the_page_says(page: str, tmp_path: Path, request: Any) -> None:
+def test_commands_print_what_the_page_says(
+    page: str, long: bool, tmp_path: Path, request: Any
+) -> None:
     (tmp_path / "runs").mkdir()
     record_loop(tmp_path / "runs" / "a", clears=False)
     record_loop(tmp_path / "runs" / "mended")
@@ -76,6 +82,8 @@ def test_commands_print_what_the_page_says(page: str, tmp_path: Path, request: A
         elif language == "console":
             commands += 1
             command, _, expected = body.removeprefix("$ ").partition("\n")
+            if command.startswith(LONG) and not long:
+                continue
             actual = printed(command, tmp_path)
             if request.config.getoption("--update-cases"):
                 text = text.replace(block[0], f"```console\n$ {command}\n{actual}```")

@@ -31,6 +31,7 @@ def compared(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_ranks_that_see_parts_of_the_batch_agree_with_one_that_sees_all(tmp_path: Path) -> None:
     done = compared(tmp_path)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from tests.equivalence.test_observer import observed
 from tests.equivalence.test_sides import TEXT, trial
+from tests.families import family
 from tspec.cli.app import app
 from tspec.equivalence.child import Given
 from tspec.equivalence.cut import Cut, whole
@@ -151,12 +152,23 @@ def run(equivalence: str, *arguments: str) -> str:
     return " ".join(found.output.split())
 
 
-@pytest.mark.slow
 @pytest.mark.gloo
-def test_ranks_that_draw_their_own_batches_are_one_rank_and_a_fault_is_found() -> None:
-    assert "44 tensors compared, none differs" in run("two_ranks_are_one")
-    assert "first wrong: param_grads embed.weight, step 1" in run("two_ranks_are_one", "--fault")
-    assert "the layout says [4, 5]" in run("two_ranks_are_one", "--uncut")
-    assert "first wrong: inputs Model, step 1" in run("own_batches_differ")
-    said = "was given a tensor of floating numbers under that name"
-    assert said in run("of_another_kind")
+@pytest.mark.parametrize(
+    "asked",
+    family(
+        {
+            ("two_ranks_are_one",): "44 tensors compared, none differs",
+            ("two_ranks_are_one", "--fault"): "first wrong: param_grads embed.weight, step 1",
+            ("two_ranks_are_one", "--uncut"): "the layout says [4, 5]",
+            ("own_batches_differ",): "first wrong: inputs Model, step 1",
+            ("of_another_kind",): "was given a tensor of floating numbers under that name",
+        }.items(),
+        {"two_ranks_are_one --fault"},
+        name=lambda asked: " ".join(asked[0]),
+    ),
+)
+def test_ranks_that_draw_their_own_batches_are_one_rank_and_a_fault_is_found(
+    asked: tuple[tuple[str, ...], str],
+) -> None:
+    words, said = asked
+    assert said in run(*words)

@@ -15,23 +15,14 @@ from tests.jobs import done
 
 SAMPLE = (
     "states --new beta2",
-    "first_weights spread",
-    "main_copies truncated",
     "low_precision --precision float8 amax",
     "context_parallel --dtype float32 local_mask",
-    "engines --engine checkpoint --dtype float32 random_state",
     "engines --engine blocks --dtype float32 backward",
     "pipelined --schedule 1F1B --dtype float32 stale",
-    "pipelined --schedule 1F1B --gradients candidate --dtype float32 stale",
-    "seq2seq --dtype float32 detached",
-    "sequence_parallel --dtype float32 gather",
     "expert_parallel --dtype float32 received",
-    "padded --dtype float32 head",
-    "clipped --dtype float32 --autocast left_out",
-    "clipped --by-hand unreduced",
     "tied unsummed",
 )
-"""One of each kind, in one process: to import torch takes as long as a job."""
+"""States, precisions, ways to cut and engines, in one process: to import torch takes as long as a job."""
 ALL = (
     *(
         "states",
