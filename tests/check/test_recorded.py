@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.jobs import tspec
 from tspec.check import columnar, replayed
 from tspec.check.interpret import interpret
@@ -37,11 +38,9 @@ def by_instance(found: Verdicts) -> dict[Instance, tuple[str, str, int, Mapping[
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param((), marks=[pytest.mark.exhaustive, pytest.mark.slow]),
-        pytest.param(("--bug", "no-zero-grad"), marks=[pytest.mark.exhaustive, pytest.mark.slow]),
-        pytest.param(
-            ("--ranks", "2", "--bug", "unsynced"), marks=[pytest.mark.gloo, pytest.mark.slow]
-        ),
+        pytest.param((), marks=EXHAUSTIVE),
+        pytest.param(("--bug", "no-zero-grad"), marks=pytest.mark.slow),
+        pytest.param(("--ranks", "2", "--bug", "unsynced"), marks=[pytest.mark.gloo, *EXHAUSTIVE]),
     ],
     ids=["clean", "no zero_grad", "unsynced"],
 )

@@ -54,7 +54,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     ("name", "tensors"),
     [
         pytest.param("fully_sharded", 15, marks=pytest.mark.exhaustive),
-        ("fully_sharded_in_two_passes", 22),
+        pytest.param("fully_sharded_in_two_passes", 22, marks=pytest.mark.exhaustive),
         pytest.param("unevenly_sharded", 15, marks=pytest.mark.exhaustive),
         pytest.param("tensor_parallel", 15, marks=pytest.mark.exhaustive),
     ],

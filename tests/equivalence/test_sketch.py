@@ -257,7 +257,7 @@ def judged(reference: ReferenceRecordings, asked: Trial, folder: Path) -> Outcom
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("dtype", family(("float32", "bfloat16"), {"bfloat16"}))
+@pytest.mark.parametrize("dtype", family(("float32", "bfloat16"), ()))
 def test_the_clean_job_is_silent(
     dtype: str, references: Callable[[str], ReferenceRecordings], tmp_path: Path
 ) -> None:
@@ -295,6 +295,7 @@ def test_the_first_wrong_tensor_is_that_of_the_fault(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_the_first_wrong_tensors_are_judged_in_full(
     references: Callable[[str], ReferenceRecordings], tmp_path: Path

@@ -23,7 +23,7 @@ SEED = 2026
         pytest.param(
             *(traces.run, 60, {"a clear error", "a cut that is reported"}), marks=pytest.mark.slow
         ),
-        pytest.param(crafted.run, 12, set(), marks=pytest.mark.slow),
+        pytest.param(crafted.run, 6, set(), marks=pytest.mark.slow),
         pytest.param(kills.run, 2, set(), marks=pytest.mark.slow),
         (disks.run, 1, set()),
     ],
