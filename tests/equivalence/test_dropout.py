@@ -127,15 +127,16 @@ OFF = "dropout is off on both sides, in Model, attention.dropout, attention.drop
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("name", "words", "status", "said"),
     [
-        pytest.param("two_ranks_are_one", (), 0, OFF, marks=pytest.mark.exhaustive),
-        pytest.param("one_rank_repeats_it", (), 0, OFF, marks=pytest.mark.exhaustive),
+        ("two_ranks_are_one", (), 0, OFF),
+        ("one_rank_repeats_it", (), 0, OFF),
         ("two_ranks_are_one", ("--dropout",), 1, "random numbers were drawn in forward passes of "),
-        pytest.param("one_rank_repeats_it", ("--dropout",), 0, "none differs", marks=pytest.mark.exhaustive),
-        pytest.param("two_ranks_are_one", ("--fault",), 1, "first wrong: outputs head", marks=pytest.mark.exhaustive),
+        ("one_rank_repeats_it", ("--dropout",), 0, "none differs"),
+        ("two_ranks_are_one", ("--fault",), 1, "first wrong: outputs head"),
     ],
     ids=["off", "off, one rank", "the script's", "the script's, one rank", "a fault"],
 )  # fmt: skip

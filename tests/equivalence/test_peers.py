@@ -102,13 +102,12 @@ def started(command: str, ranks: int) -> list[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("script", "options", "why"),
     [
-        pytest.param(
-            *("killed", (), "rank 1 ended and recorded nothing"), marks=pytest.mark.exhaustive
-        ),
+        ("killed", (), "rank 1 ended and recorded nothing"),
         ("stalled", ("--stall-timeout", "5"), "no rank came further for 5 s"),
     ],
 )

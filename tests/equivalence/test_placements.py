@@ -49,14 +49,15 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judge:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("name", "tensors"),
     [
-        pytest.param("fully_sharded", 15, marks=pytest.mark.exhaustive),
-        pytest.param("fully_sharded_in_two_passes", 22, marks=pytest.mark.exhaustive),
-        pytest.param("unevenly_sharded", 15, marks=pytest.mark.exhaustive),
-        pytest.param("tensor_parallel", 15, marks=pytest.mark.exhaustive),
+        ("fully_sharded", 15),
+        ("fully_sharded_in_two_passes", 22),
+        ("unevenly_sharded", 15),
+        ("tensor_parallel", 15),
     ],
 )
 def test_clean_jobs_are_silent(name: str, tensors: int, judged: Judge) -> None:

@@ -137,28 +137,16 @@ def test_what_a_later_chunk_of_the_first_stage_was_sent_is_no_input_of_the_run()
     assert outputs == ["a", "b", "c", "Model"]
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("equivalence", "fault", "said"),
     [
         ("interleaved_stages_are_one_rank", "", "672 tensors compared, none differs"),
-        *(
-            pytest.param(*each, marks=[pytest.mark.slow, pytest.mark.exhaustive])
-            for each in (
-                (
-                    "interleaved_stages_are_one_rank",
-                    "stale",
-                    "inputs blocks.1, step 1, micro-batch 2",
-                ),
-                ("one_rank_is_interleaved_stages", "", "672 tensors compared, none differs"),
-            )
-        ),
-        pytest.param(
-            "one_rank_is_interleaved_stages",
-            "stale",
-            "inputs blocks.1, step 1, micro-batch 2",
-            marks=[pytest.mark.slow, pytest.mark.exhaustive],
-        ),
+        ("interleaved_stages_are_one_rank", "stale", "inputs blocks.1, step 1, micro-batch 2"),
+        ("one_rank_is_interleaved_stages", "", "672 tensors compared, none differs"),
+        ("one_rank_is_interleaved_stages", "stale", "inputs blocks.1, step 1, micro-batch 2"),
     ],
 )
 def test_stages_that_are_models_of_their_own_on_one_rank_are_parts_of_one(

@@ -81,21 +81,19 @@ def test_the_first_wrong_tensor_is_that_of_the_fault(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("fault", "module", "parts", "suggests", "line"),
     [
-        pytest.param(
+        (
             *("scale", "blocks.1.fc2", {"forward pass", "backward pass"}, "wrong scale"),
             "def forward",
-            marks=pytest.mark.exhaustive,
         ),
         (
-            "shard",
-            "blocks.1.attention",
+            *("shard", "blocks.1.attention"),
             {"what it hands to blocks.1.attention.proj", "backward pass"},
-            "unknown",
-            "def forward",
+            *("unknown", "def forward"),
         ),
     ],
 )

@@ -265,14 +265,11 @@ def stages_in(layout: LayoutDeclaration) -> list[tuple[int, int, str, str]]:
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("schedule", "stages"),
     [
-        pytest.param(
-            "GPipe",
-            [(0, 0, "embed", "blocks."), (1, 0, "blocks.", "head")],
-            marks=pytest.mark.exhaustive,
-        ),
+        ("GPipe", [(0, 0, "embed", "blocks."), (1, 0, "blocks.", "head")]),
         ("Interleaved1F1B", [
             (0, 0, "embed", "blocks.0"), (1, 0, "blocks.1", "blocks.1"),
             (0, 1, "blocks.2", "blocks.2"), (1, 1, "blocks.3", "head"),
@@ -412,13 +409,14 @@ EXPERTS = "experts=4,noaux,untied"
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("model", "sizes"),
     [
         ("", {"tp": 2}),
-        pytest.param("", {"pp": 2}, marks=pytest.mark.exhaustive),
-        pytest.param("untied", {"pp": 2}, marks=pytest.mark.exhaustive),
-        pytest.param(EXPERTS, {"dp": 2, "ep": 2}, marks=pytest.mark.exhaustive),
+        ("", {"pp": 2}),
+        ("untied", {"pp": 2}),
+        (EXPERTS, {"dp": 2, "ep": 2}),
     ],
     ids=["tp", "pp", "pp, untied", "ep"],
 )

@@ -48,16 +48,17 @@ def on_two_ranks(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    "layout", ["tp=2,steps=3", pytest.param("dp=2,bf16,steps=3", marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("layout", ["tp=2,steps=3", "dp=2,bf16,steps=3"])
 def test_the_megatron_pack_is_silent_in_a_sound_loop(layout: str, tmp_path: Path) -> None:
     status, said = on_two_ranks(compiled(tmp_path, "specs/megatron"), layout)
     assert status == 0, said
     assert "49 rules: 0 violated" in said
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_passes_of_a_loop_without_schedules_are_microbatches() -> None:
     """Four of them in each step, so a layer that is called in each of them was not run again."""

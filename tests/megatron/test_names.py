@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from torch import nn
 
+from tests.families import EXHAUSTIVE
 from tests.megatron.jobs import recorded
 from tspec.targets.megatron.names import (
     OUTPUT,
@@ -69,9 +70,9 @@ def experts(paths: set[str]) -> set[int]:
     ("layout", "held"),
     [
         ("pp=2,first=1,steps=1", [{0}, {1, 2, 3}]),
-        pytest.param("pp=2,virtual=2,steps=1", [{0, 2}, {1, 3}], marks=pytest.mark.slow),
+        pytest.param("pp=2,virtual=2,steps=1", [{0, 2}, {1, 3}], marks=EXHAUSTIVE),
         *(
-            pytest.param(layout, held, marks=[pytest.mark.slow, pytest.mark.exhaustive])
+            pytest.param(layout, held, marks=EXHAUSTIVE)
             for layout, held in (
                 ("pp=2,bf16,untied,steps=1", [{0, 1}, {2, 3}]),
                 ("dp=2,experts=4,ep=2,steps=1", [{0, 1, 2, 3}] * 2),

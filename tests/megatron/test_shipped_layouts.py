@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.jobs import done
 from tests.megatron.layouts import Layout
 from tests.megatron.shipped import of_the_job
@@ -52,13 +53,13 @@ def as_megatron_says(folder: Path, rank: int, layout: LayoutDeclaration) -> Held
     [
         ("llama", "tp=2,pp=2,virtual=2,kv=2,swiglu,rms,rope,qknorm,untied"),
         *(
-            pytest.param("gpt", job, marks=[pytest.mark.slow, pytest.mark.exhaustive])
+            pytest.param("gpt", job, marks=EXHAUSTIVE)
             for job in ("tp=2,pp=2,dp=2,qknorm", "tp=2,cp=2,dp=2,qknorm,untied")
         ),
         pytest.param(
             "moe",
             "tp=2,dp=2,ep=2,experts=4,kv=2,swiglu,rms,rope,qknorm,untied",
-            marks=pytest.mark.slow,
+            marks=EXHAUSTIVE,
         ),
     ],
 )

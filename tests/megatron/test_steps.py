@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.megatron.jobs import recorded
 from tspec.trace.model import Begin
 from tspec.trace.read import read_trace
@@ -46,10 +47,10 @@ def seen(folder: Path) -> list[dict[int, str]]:
         ("bf16,steps=2", [ALONE]),
         pytest.param(
             *("pp=2,virtual=2,steps=2", [CHUNKS_OF_FIRST_STAGE, CHUNKS_OF_LAST_STAGE]),
-            marks=pytest.mark.slow,
+            marks=EXHAUSTIVE,
         ),
         *(
-            pytest.param(layout, ranks, marks=[pytest.mark.slow, pytest.mark.exhaustive])
+            pytest.param(layout, ranks, marks=EXHAUSTIVE)
             for layout, ranks in (
                 ("steps=2,recompute", [ALONE]),
                 ("pp=2,steps=2", [FIRST_STAGE, ALONE]),
