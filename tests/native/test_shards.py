@@ -34,6 +34,7 @@ MESSAGE = (
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_numbers_of_a_piece_are_said_to_be(tmp_path: Path) -> None:
     spec, trace, report = tmp_path / "widths.tspec", tmp_path / "run", tmp_path / "report.json"

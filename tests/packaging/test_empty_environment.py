@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.packaging.test_wheel import CHECKOUT, run
 from tests.packaging.test_wheel import wheel as wheel
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [*EXHAUSTIVE, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(scope="module")

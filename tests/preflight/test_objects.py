@@ -62,6 +62,8 @@ def test_an_object_of_another_rank_comes(way: str, tmp_path: Path) -> None:
     assert [each.shape for each in facts.parameters] == [(1, 5), (1,)]
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_an_object_that_no_rank_sends_ends_the_script(tmp_path: Path) -> None:
     """Both wait for one another; what was seen before is still told."""
