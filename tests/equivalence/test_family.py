@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.families import family
 from tspec.cli.app import app
 
 HERE = Path(__file__).resolve().parent
@@ -29,8 +28,10 @@ def said(result: Result) -> str:
     return " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
-@pytest.mark.parametrize("store", family(("tensors", "sketches"), {"tensors"}))
+@pytest.mark.parametrize("store", ("tensors", "sketches"))
 def test_sides_that_are_run_by_themselves_are_compared_afterwards(
     store: str, tmp_path: Path
 ) -> None:

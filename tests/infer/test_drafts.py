@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.jobs import tspec
 from tspec.check.columnar import check
 from tspec.infer import STANDARD, Inference, infer
@@ -123,6 +124,7 @@ def test_inferring_again_gives_the_same_bytes(runs: tuple[Path, Path], text: str
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_one_more_run_changes_counts_and_hardly_a_rule(
     runs: tuple[Path, Path], text: str, tmp_path: Path
 ) -> None:
@@ -154,14 +156,12 @@ def test_a_clean_run_twice_as_long_is_left_in_peace(
     [
         ("no-zero-grad", "one_optimizer_zero_grad_each_step"),
         ("stale-optimizer", "parameter_in_optimizers_parameters_before_optimizer_step"),
-        ("eval-dropout", "not_dropout_training_when_phase_is_eval"),
+        pytest.param("eval-dropout", "not_dropout_training_when_phase_is_eval", marks=EXHAUSTIVE),
         pytest.param(
             *("double-schedule", "one_scheduler_step_each_step"),
-            marks=[pytest.mark.slow, pytest.mark.exhaustive],
+            marks=EXHAUSTIVE,
         ),
-        pytest.param(
-            *("no-autocast", "matmul_output_dtype_is_autocast_dtype"), marks=pytest.mark.slow
-        ),
+        pytest.param(*("no-autocast", "matmul_output_dtype_is_autocast_dtype"), marks=EXHAUSTIVE),
     ],
 )
 def test_a_bug_breaks_the_draft_that_speaks_of_it(

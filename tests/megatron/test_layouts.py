@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.families import family
 from tests.jobs import done
 from tests.megatron.jobs import TRAIN
 from tests.megatron.layouts import Layout
@@ -20,9 +19,6 @@ BFLOAT16 = 3e-2
 
 Losses = list[dict[str, float]]
 
-SAMPLE = {
-    "tp=2,sp,swiglu,rms,rope,kv=2,untied",
-}
 LAYOUTS = (
     "tp=2,sp",
     "pp=2",
@@ -72,8 +68,10 @@ def on_one_device(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Layout]
     return lambda layout: reference(layout.one_device)
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
-@pytest.mark.parametrize("layout", family(LAYOUTS, SAMPLE))
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_trains_what_one_device_does(
     layout: str, on_one_device: Callable[[Layout], Losses], tmp_path: Path
 ) -> None:

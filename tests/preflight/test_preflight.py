@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.families import EXHAUSTIVE
+from tests.families import EXHAUSTIVE, family
 from tspec.cli.app import app
 
 HERE = Path(__file__).parent
@@ -339,7 +339,7 @@ for _ in range(2):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("batch", ["batch / dp", "(batch, 4 / dp)"])
+@pytest.mark.parametrize("batch", family(("batch / dp", "(batch, 4 / dp)"), (), {"batch / dp"}))
 def test_an_update_may_add_up_gradients_itself(batch: str, tmp_path: Path) -> None:
     """Also of samples that ranks get in turn. States are those of all optimizers."""
     spec, script = tmp_path / "late.tspec", tmp_path / "script.py"

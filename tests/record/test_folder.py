@@ -52,6 +52,8 @@ def test_a_folder_that_cannot_be_used_ends_before_training(script: Path, tmp_pat
     assert (tmp_path / "dataset" / "meta.json").read_text() == '{"images": 70000}'
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_keep_going_trains_without_a_recording(script: Path, tmp_path: Path) -> None:
     out = foreign(tmp_path / "dataset")
     done = recorded(out, script, options=["--keep-going"])

@@ -49,6 +49,7 @@ def test_ranks_started_by_multiprocessing(method: str, tmp_path: Path) -> None:
 
 @pytest.mark.gloo
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ranks_started_by_torchrun(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
@@ -204,6 +205,8 @@ NESTED = """
 """
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_recording_within_another_follows_children_beside_it(tmp_path: Path) -> None:
     """Both follow the child that starts within both; only the outer one follows the other."""
     script = tmp_path / "train.py"

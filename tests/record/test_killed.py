@@ -45,7 +45,7 @@ def killed(trace: Path, after: str, delay: float = 0.0, halfway: int = 0) -> str
     ("after", "delay"),
     [
         pytest.param(1, 0.0, marks=EXHAUSTIVE),
-        (2, 0.0),
+        pytest.param(2, 0.0, marks=EXHAUSTIVE),
         pytest.param(7, 0.013, marks=EXHAUSTIVE),
         (40, 0.3),
     ],
@@ -74,6 +74,8 @@ def test_the_trace_reads_up_to_the_step_before_the_kill(
     assert {"0.weight", "0.bias", "3.weight", "3.bias"} <= weights
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_was_cut_off_is_said_and_the_rest_is_checked(tmp_path: Path) -> None:
     killed(tmp_path / "trace", "halfway", halfway=9)
     shown = python("-m", "tspec", "trace", "show", tmp_path / "trace")

@@ -111,6 +111,8 @@ def test_a_script_without_dashes_before_it_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_under_a_launcher_the_first_rank_says_what_was_recorded(tmp_path: Path) -> None:
     script = "import torch.distributed as dist\ndist.init_process_group('gloo')\n" + TRAIN

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.families import EXHAUSTIVE
 from tspec.trace.read import read_trace
 
 JOBS = Path(__file__).with_name("jobs.py")
@@ -26,11 +27,11 @@ def run(*arguments: str | Path, recorded: Path | None = None) -> subprocess.Comp
     ("name", "ranks"),
     [
         ("mlp", 1),
-        pytest.param("cnn", 1, marks=[pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param("gpt", 1, marks=[pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param("cnn", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param("mlp", 2, marks=[pytest.mark.gloo, pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param("gpt", 2, marks=[pytest.mark.gloo, pytest.mark.slow]),
+        pytest.param("cnn", 1, marks=EXHAUSTIVE),
+        pytest.param("gpt", 1, marks=EXHAUSTIVE),
+        pytest.param("cnn", 2, marks=[pytest.mark.gloo, *EXHAUSTIVE]),
+        pytest.param("mlp", 2, marks=[pytest.mark.gloo, *EXHAUSTIVE]),
+        pytest.param("gpt", 2, marks=[pytest.mark.gloo, *EXHAUSTIVE]),
     ],
 )
 def test_bitwise_the_same_after_fifty_steps(name: str, ranks: int, tmp_path: Path) -> None:
