@@ -310,6 +310,7 @@ def test_a_sample_changes_the_first_numbers_by_one_epsilon(tokens: bool, tmp_pat
     assert not torch.equal(one, other)
 
 
+@pytest.mark.slow
 def test_later_chunks_of_a_pipeline_are_not_perturbed_again(tmp_path: Path) -> None:
     """What they are given was made from perturbed inputs by the first one."""
 

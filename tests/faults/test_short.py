@@ -25,7 +25,7 @@ SEED = 2026
         ),
         pytest.param(crafted.run, 6, set(), marks=pytest.mark.slow),
         pytest.param(kills.run, 2, set(), marks=pytest.mark.slow),
-        (disks.run, 1, set()),
+        pytest.param(disks.run, 1, set(), marks=pytest.mark.slow),
     ],
     ids=lambda value: getattr(value, "__module__", None),
 )

@@ -214,6 +214,7 @@ def test_zeros_of_uneven_parts_are_told_by_their_lengths(tmp_path: Path) -> None
     assert "`odd`: all its elements are alike, and do not tell" in said
 
 
+@pytest.mark.slow
 def test_a_plain_tensor_that_is_whole_on_one_rank_alone_is_left_out(tmp_path: Path) -> None:
     """One process of two ranks shows no more of it than a shape."""
     script = ROOT / "tests/equivalence/sequence_parallel.py"

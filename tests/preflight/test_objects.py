@@ -75,6 +75,7 @@ def test_an_object_that_no_rank_sends_ends_the_script(tmp_path: Path) -> None:
     assert [each.shape for each in facts.parameters] == [(1, 5), (1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_a_failure_of_the_rank_that_is_waited_for_is_told(tmp_path: Path) -> None:
     script = tmp_path / "job.py"

@@ -19,6 +19,7 @@ from tspec.trace.read import read_trace
 from tspec.trace.sizes import in_words
 
 
+@pytest.mark.slow
 def test_unusual_scripts_print_what_they_print_alone(tmp_path: Path) -> None:
     script = SCRIPTS / "unusual.py"
     arguments = ("-a", "--b", "c d", "--", "-o")

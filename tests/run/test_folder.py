@@ -90,6 +90,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
         assert "begun" not in result.stdout
 
 
+@pytest.mark.slow
 def test_nothing_is_written_to_the_shared_temporary_folder(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     (tmp_path / "tmp").mkdir()

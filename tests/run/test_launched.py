@@ -134,6 +134,7 @@ def test_the_first_rank_reports_what_ranks_on_other_nodes_found(tmp_path: Path, 
     assert f"what the ranks on this machine found is kept in {kept[0].parent}" in second.stderr
 
 
+@pytest.mark.slow
 def test_a_stop_ends_ranks_on_all_nodes_with_the_report(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_small=SMALL + "else stop\n")
     first, second = nodes(folder, "poison")

@@ -176,6 +176,7 @@ def test_redacted_paths_are_not_stored(project: Path) -> None:
         assert not [name for name in (b"train.py", b"nets.py", b"train_epoch") if name in held]
 
 
+@pytest.mark.slow
 def test_a_recording_in_code_leaves_out_paths(project: Path) -> None:
     (project / "jobs/block.py").write_text(
         "import runpy, sys\n"

@@ -98,6 +98,7 @@ def test_what_was_found_is_written_when_it_is_interrupted(tmp_path: Path) -> Non
     assert "gradients_are_cleared" in found(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_a_rank_that_crashes_leaves_what_was_found(tmp_path: Path) -> None:
     job = started(tmp_path, "crash", "ranks")
