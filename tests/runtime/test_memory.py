@@ -88,7 +88,11 @@ def checked(epochs: int, batches: int) -> Callable[[Callable[[int], None]], None
 BATCH = 100
 """Bytes of a batch within its epoch: `docs/design/live.md` says what they are."""
 STEP = 100
-"""Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first."""
+"""Bytes of a step that are the interpreter's: the tuples that it keeps are counted where they were made first.
+
+Python has the integers up to 256 once: each counter takes 32 bytes when it passes that. So what is kept is measured
+after step 256.
+"""
 
 
 @pytest.mark.slow
@@ -100,7 +104,7 @@ def test_within_an_epoch_a_batch_is_kept_and_no_more() -> None:
 
 @pytest.mark.slow
 def test_epochs_leave_nothing_behind() -> None:
-    early, late = bytes_at((150, 350), checked(18, 20))
+    early, late = bytes_at((280, 480), checked(24, 20))
     assert (late - early) / 200 < STEP
 
 
@@ -125,7 +129,7 @@ def recording(tmp_path: Path) -> Iterator[Callable[[Callable[[int], None]], None
 
     def run(look: Callable[[int], None]) -> None:
         with LiveJob(spec, [recorder]):
-            train(18, 20, look)
+            train(24, 20, look)
 
     yield run
     recorder.close()
@@ -135,7 +139,7 @@ def recording(tmp_path: Path) -> Iterator[Callable[[Callable[[int], None]], None
 def test_a_recorder_keeps_nothing_of_steps_that_are_written(
     recording: Callable[[Callable[[int], None]], None],
 ) -> None:
-    early, late = bytes_at((150, 350), recording)
+    early, late = bytes_at((280, 480), recording)
     assert (late - early) / 200 < STEP
 
 
