@@ -1,4 +1,4 @@
-"""Families of slow tests, of which `.ci/run` runs a sample of each kind and `make test-all` runs all."""
+"""Families of slow tests, of which `.ci/run` runs a sample and `make test-all` runs all."""
 
 from __future__ import annotations
 
