@@ -87,13 +87,18 @@ def test_the_first_wrong_tensor_is_that_of_the_fault(
     ("fault", "module", "parts", "suggests", "line"),
     [
         (
-            *("scale", "blocks.1.fc2", {"forward pass", "backward pass"}, "wrong scale"),
+            "scale",
+            "blocks.1.fc2",
+            {"forward pass", "backward pass"},
+            "wrong scale",
             "def forward",
         ),
         (
-            *("shard", "blocks.1.attention"),
+            "shard",
+            "blocks.1.attention",
             {"what it hands to blocks.1.attention.proj", "backward pass"},
-            *("unknown", "def forward"),
+            "unknown",
+            "def forward",
         ),
     ],
 )

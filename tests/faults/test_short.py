@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.recordings import record_loop
+from tests.families import EXHAUSTIVE
 from tests.faults import baselines, configurations, crafted, disks, kills, traces
 from tests.faults.commands import tspec
 from tests.faults.outcome import Outcome
@@ -24,6 +25,7 @@ SEED = 2026
             *(traces.run, 60, {"a clear error", "a cut that is reported"}), marks=pytest.mark.slow
         ),
         pytest.param(crafted.run, 6, set(), marks=pytest.mark.slow),
+        pytest.param(crafted.run, 12, set(), marks=EXHAUSTIVE),
         pytest.param(kills.run, 2, set(), marks=pytest.mark.slow),
         pytest.param(disks.run, 1, set(), marks=pytest.mark.slow),
     ],

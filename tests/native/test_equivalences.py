@@ -14,10 +14,12 @@ from tests.native.faults import FAULTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "native_equivalences.md"
 SAMPLE = (
+    "replicated plain divided_twice",
     "sharded fully stays_gathered",
     "tensor_parallel plain bias_twice",
+    "pipelines tied unsummed",
 )
-"""Two jobs whose parameters are cut, in one process: to import torch takes as long as a job."""
+"""One of each script, in one process: to import torch takes as long as a job."""
 SCRIPTS = tuple((script,) for script in ("replicated", "sharded", "tensor_parallel", "pipelines"))
 
 
@@ -32,7 +34,7 @@ def test_clean_jobs_are_silent_and_faults_are_found_where_they_are(texts: tuple[
     ended = done("-m", "tests.native.equivalences", *texts)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     rows = [line for line in ended.stdout.splitlines() if line.startswith("| `")]
-    assert len(rows) == len(chosen(texts)) >= len(texts)
+    assert len(rows) == len(chosen(texts)) > 3
     for job, row in zip(chosen(texts), rows, strict=True):
         assert row.startswith(begins(job)) and row.endswith(ends(job))
 

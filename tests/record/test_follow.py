@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.record.processes import without_size
 from tspec.trace.model import Finish, Sample
 from tspec.trace.read import read_trace
@@ -29,9 +30,7 @@ def record(
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    "method", ["fork", pytest.param("spawn", marks=[pytest.mark.slow, pytest.mark.exhaustive])]
-)
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=EXHAUSTIVE)])
 def test_ranks_started_by_multiprocessing(method: str, tmp_path: Path) -> None:
     done = record(tmp_path / "trace", JOBS, "mlp", tmp_path / "out", "2", method)
     assert (done.returncode, done.stderr) == (0, "")

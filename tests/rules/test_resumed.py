@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.families import family
+from tests.families import EXHAUSTIVE, family
 from tests.rules.test_collectives import run
 
 JOB = Path(__file__).with_name("resumed_job.py")
@@ -36,8 +36,8 @@ EARLIER = {
 that was restored moves towards a model that was not.
 """
 SAMPLE = {"weights", "one_file"}
-"""One of each kind: random numbers, tensors, (beside `average`, an object) and counters. Generators of Python and numpy
-are read in `tests/runtime/live/test_twisters.py`.
+"""Beside `average`, which is an object: tensors and counters; `make test-all` has random numbers. Generators of Python
+and numpy are read in `tests/runtime/live/test_twisters.py`.
 """
 FAULTS_OF_PARTS = (
     ("first", "ranks_go_on_from_files_of_their_own"),
@@ -54,7 +54,7 @@ FAULTS_OF_SHARDS = (
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     "kind",
-    ["", "one_process", pytest.param("beside", marks=[pytest.mark.slow, pytest.mark.exhaustive])],
+    ["", "one_process", pytest.param("beside", marks=EXHAUSTIVE)],
 )
 def test_a_sound_run_that_goes_on(kind, tmp_path):
     done, found = run(tmp_path, kind, packs=PACKS, job=JOB)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.families import EXHAUSTIVE
 from tests.run.jobs import done
 from tspec.trace.model import Begin
 from tspec.trace.read import read_trace
@@ -88,8 +89,8 @@ COMMANDS = {
     ("how", "command"),
     [
         *(("here", command) for command in COMMANDS),
-        pytest.param("spawn", "record", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
-        pytest.param("spawn", "run", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+        pytest.param("spawn", "record", marks=EXHAUSTIVE),
+        pytest.param("spawn", "run", marks=EXHAUSTIVE),
     ],
 )
 def test_a_module_runs_as_it_would_alone(folder: Path, command: str, how: str) -> None:
