@@ -105,6 +105,7 @@ NEEDED = {
 """All that has to occur."""
 
 
+@pytest.mark.slow
 def test_the_cases_cover_the_language() -> None:
     """Each verdict is a tenth at least; each operator, window, fold and look-back occurs."""
     seen: Counter[str] = Counter()

@@ -94,6 +94,7 @@ def test_given_values_have_types() -> None:
     assert given_values(said) == given_values([",".join(said)]) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "left_out"),
     [

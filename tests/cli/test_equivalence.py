@@ -89,6 +89,7 @@ def test_a_side_that_fails_shows_what_it_said(tmp_path: Path) -> None:
     assert "\nValueError: no data\n" in found.stderr
 
 
+@pytest.mark.slow
 def test_a_configuration_that_fails_ends_its_own_comparison_only(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     (tmp_path / "checks.tspec").write_text(SPEC)
@@ -115,6 +116,7 @@ def test_a_configuration_that_fails_ends_its_own_comparison_only(tmp_path: Path)
     )
 
 
+@pytest.mark.slow
 def test_a_script_that_trains_nothing_has_nothing_to_compare(tmp_path: Path) -> None:
     found = run(tmp_path, "--equivalence", "agrees", script="import torch")
     assert found.exit_code == 2

@@ -239,6 +239,7 @@ def test_more_steps_than_there_are_cannot_be_checked(
     assert "6/5: at least 1 and at most 5 of 5 steps can be checked" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_script_that_fails_keeps_its_status_and_findings_are_written(job: Path) -> None:
     leaving = anew(
         job, "run", "checks.tspec", "--report", "l.json", "--", "train.py", "--forget", "--leave"

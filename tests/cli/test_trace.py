@@ -126,6 +126,7 @@ test "a good run" {
 """
 
 
+@pytest.mark.slow
 def test_other_commands_say_that_a_recording_is_damaged(tmp_path: Path) -> None:
     path = record_ranks(tmp_path / "run", ends={}, forgets=0) / "rank-1.arrow"
     data = bytearray(path.read_bytes())

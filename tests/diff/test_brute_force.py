@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import product
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -141,6 +142,7 @@ def test_no_situation_of_a_grid_contradicts(seed: int) -> None:
     check(seed, Counter())
 
 
+@pytest.mark.slow
 def test_next_to_nothing_is_left_undecided() -> None:
     seen: Counter[str] = Counter()
     for seed in range(60):

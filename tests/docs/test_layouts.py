@@ -25,6 +25,7 @@ def test_the_command_prints_what_the_page_shows(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, arguments).stdout == fenced("text")
 
 
+@pytest.mark.slow
 def test_the_draft_is_what_the_page_shows(tmp_path: Path) -> None:
     (tmp_path / "plan.py").write_text(fenced("py"))
     [line] = re.findall(r"^`tspec (infer .*)` writes$", PAGE, re.MULTILINE)

@@ -53,6 +53,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_page_prints_what_is_printed(repository: Path) -> None:
     shown = 0
     for block in blocks("console"):
@@ -67,6 +68,7 @@ def test_the_page_prints_what_is_printed(repository: Path) -> None:
     assert shown >= 2
 
 
+@pytest.mark.slow
 def test_git_takes_the_lines_that_the_page_gives(repository: Path) -> None:
     [attributes] = blocks("gitattributes")
     (repository / ".gitattributes").write_text(attributes, encoding="utf-8")

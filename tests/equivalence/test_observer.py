@@ -123,6 +123,7 @@ def test_of_a_pass_without_a_graph_the_second_is_recorded(tmp_path: Path) -> Non
     assert torch.equal(found[TensorName("outputs", "second", 1, 1)], before.second(kept))
 
 
+@pytest.mark.slow
 def test_the_script_ends_with_the_last_step(tmp_path: Path) -> None:
     net, ended = Net(), []
 
@@ -178,6 +179,7 @@ def test_a_rank_is_given_its_piece_where_it_has_that_shape(tmp_path: Path) -> No
     assert torch.equal(found[TensorName("params", "bias", 0)], before)
 
 
+@pytest.mark.slow
 def test_bounds_of_modules_are_recorded_and_then_rewritten(tmp_path: Path) -> None:
     """What flows in, out and back goes on as it was ordered; what was there before is recorded."""
     net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
@@ -198,6 +200,7 @@ def test_bounds_of_modules_are_recorded_and_then_rewritten(tmp_path: Path) -> No
     assert torch.equal(of["output_grads", "0"], back * (1 - given**2))
 
 
+@pytest.mark.slow
 def test_a_module_is_described_by_its_code_and_what_it_is_given(tmp_path: Path) -> None:
     net = Net()
     found = observed(tmp_path, Orders(1, KINDS), lambda: train(net, 1)).modules
@@ -290,6 +293,7 @@ def test_lines_of_the_script_are_known_that_make_losses_norms_and_updates(tmp_pa
     assert {Path(line.rpartition(":")[0]).name for line in lines.values()} == {"test_observer.py"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [False, True], ids=["numbers", "tokens"])
 def test_a_sample_changes_the_first_numbers_by_one_epsilon(tokens: bool, tmp_path: Path) -> None:
     def job() -> None:
@@ -363,6 +367,7 @@ def test_under_autocast_what_is_rounded_to_the_coarser_dtype_is_perturbed_by_its
     assert 5e-4 < part["second"] < 2e-3
 
 
+@pytest.mark.slow
 def test_a_module_that_returns_what_another_one_made_is_known(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     modules = observed(tmp_path, Orders(1, ("outputs",)), lambda: train(net, 1)).modules
@@ -373,6 +378,7 @@ def test_a_module_that_returns_what_another_one_made_is_known(tmp_path: Path) ->
     }
 
 
+@pytest.mark.slow
 def test_what_a_module_returns_beside_its_first_output_is_known(tmp_path: Path) -> None:
     class Two(nn.Module):
         def __init__(self) -> None:
@@ -393,6 +399,7 @@ def test_what_a_module_returns_beside_its_first_output_is_known(tmp_path: Path) 
     assert (found.returns, found.passes_on) == ("head", ("aux",))
 
 
+@pytest.mark.slow
 def test_a_module_that_keeps_its_output_for_later_calls_made_it_itself(tmp_path: Path) -> None:
     class Table(nn.Module):
         def __init__(self) -> None:

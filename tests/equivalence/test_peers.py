@@ -48,6 +48,7 @@ def killed_peer(folder: Path, seconds: float) -> list[Sequence[str]]:
     return told
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_killed_is_missed(tmp_path: Path) -> None:
     progress = Progress(tmp_path, 0)
     progress.reached("outputs fc, step 2")
@@ -59,11 +60,13 @@ def test_a_rank_that_is_killed_is_missed(tmp_path: Path) -> None:
     assert other == "rank 1: recorded nothing"
 
 
+@pytest.mark.slow
 def test_a_rank_that_has_recorded_is_not_missed(tmp_path: Path) -> None:
     write(tmp_path, 1, Recording({}, {}))
     assert killed_peer(tmp_path, GONE + 2) == []
 
 
+@pytest.mark.slow
 def test_a_rank_of_an_earlier_run_is_not_missed(tmp_path: Path) -> None:
     old = tmp_path / "rank-1.alive"
     old.touch()

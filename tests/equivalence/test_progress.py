@@ -77,6 +77,7 @@ def test_a_run_in_which_a_rank_joins_no_collective_is_ended(tmp_path: Path) -> N
     assert said[1] == f"  rank 1: {at} wait at stalled.py:{waits}"
 
 
+@pytest.mark.slow
 def test_of_a_long_traceback_the_exception_is_shown(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     calls = "\n".join(f"def f{n}():\n    f{n - 1}()" for n in range(1, 40))

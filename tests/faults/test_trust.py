@@ -198,6 +198,7 @@ def test_every_command_is_one_that_reads_or_one_that_runs_a_script() -> None:
     assert named == {arguments[0] for arguments in READING} | {"record", "run", "preflight"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [("run", "rules.tspec"), ("record", "--use", "rules.tspec", "-o", "recorded")],
@@ -279,6 +280,7 @@ SAFE_LOAD = r"torch\.load\([^()]*weights_only=True\)"
 """Torch's own reader that makes tensors and plain containers only."""
 
 
+@pytest.mark.slow
 def test_nothing_unpickles_opens_a_connection_or_runs_a_shell() -> None:
     for source in SOURCES:
         text, name = source.read_text(encoding="utf-8"), str(source.relative_to(ROOT))

@@ -63,6 +63,7 @@ def violated(rules: tuple[Rule, ...], run: Path) -> set[str]:
     return {each.instance.rule for each in verdicts.decided if each.verdict == "violated"}
 
 
+@pytest.mark.slow
 def test_every_candidate_is_well_typed(inference: Inference) -> None:
     assert inference.untyped == ()
 
@@ -138,12 +139,14 @@ def test_one_more_run_changes_counts_and_hardly_a_rule(
     assert len(changed) <= 3, changed
 
 
+@pytest.mark.slow
 def test_a_clean_run_with_another_seed_is_left_in_peace(
     rules: tuple[Rule, ...], tmp_path: Path
 ) -> None:
     assert violated(rules, record(tmp_path / "c", "--seed", "3", *SHORT)) == set()
 
 
+@pytest.mark.slow
 def test_a_clean_run_twice_as_long_is_left_in_peace(
     rules: tuple[Rule, ...], tmp_path: Path
 ) -> None:

@@ -169,6 +169,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         assert words in " ".join(ended.stderr.split())
 
 
+@pytest.mark.slow
 def test_placements_tell_how_parameters_are_cut(tmp_path: Path) -> None:
     """The hand-written layout of the same plan says the same."""
     script = ROOT / "tests/equivalence/placements.py"
@@ -185,6 +186,7 @@ def test_placements_tell_how_parameters_are_cut(tmp_path: Path) -> None:
     assert (wrong.name, wrong.old and wrong.old.pattern) == ("fc2.weight", "fc2.weight")
 
 
+@pytest.mark.slow
 def test_what_the_last_ranks_have_less_of_is_padding(tmp_path: Path) -> None:
     """`fully_shard` cuts three classes into parts of two and one, and into three parts of one and none."""
     script = ROOT / "tests/equivalence/placements.py"
@@ -230,6 +232,7 @@ def test_a_plain_tensor_that_is_whole_on_one_rank_alone_is_left_out(tmp_path: Pa
     assert "Not found: `blocks.*.mlp.down.weight`" in " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_experts_that_one_rank_has_and_others_have_not_are_told(tmp_path: Path) -> None:
     script = ROOT / "tests/equivalence/expert_parallel.py"
     _, said = drafted(tmp_path / "draft.tspec", "--ranks", "2", "--", str(script))

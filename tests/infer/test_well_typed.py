@@ -67,6 +67,7 @@ def some_evidence(claims: tuple[Claim, ...], chance: random.Random) -> ClaimEvid
     return ClaimEvidence(columns, {claim.head: (everything,) for claim in claims}, {})
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 @settings(max_examples=12, deadline=None)
 def test_every_draft_that_is_written_is_well_typed(seed: int) -> None:

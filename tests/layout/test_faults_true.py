@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def program_of(layout: LayoutDeclaration) -> Program:
     return Program((), Vocabulary((), (), (), ()), (), layouts=(layout,))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(layouts())
 def test_a_layout_without_faults_says_who_holds_what(layout: LayoutDeclaration) -> None:

@@ -68,6 +68,7 @@ def a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FILE.write_text("")
 
 
+@pytest.mark.slow
 def test_fixed_rules_decide_as_before() -> None:
     seen: Counter[str] = Counter()
     for number in range(CASES):
@@ -92,6 +93,7 @@ def test_fixed_rules_decide_as_before() -> None:
     assert seen["fixed"] > 2 * CASES, seen
 
 
+@pytest.mark.slow
 def test_unsafe_fixes_leaves_a_spec_that_loads() -> None:
     for number in range(CASES // 3):
         dice = Random(f"unsafe {number}")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import product
 from random import Random
 
+import pytest
+
 from tests.check.jobs import job, random_shape
 from tests.check.strategies import loaded, spec
 from tests.logic.redundant import OF_JOB, OF_PARAMETER, body
@@ -28,6 +30,7 @@ def of(*bodies: str) -> list[Rule]:
     return list(loaded(spec([f"  for p in parameters\n{each}" for each in bodies])))
 
 
+@pytest.mark.slow
 def test_what_is_not_asked_about_would_have_no_answer() -> None:
     seen: Counter[str] = Counter()
     for number in range(120):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+import pytest
 import z3
 
 from tests.check.jobs import job, random_shape
@@ -91,6 +92,7 @@ def fits(encoder: Encoder, frame: EvaluationContext) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_z3_reads_conditions_as_the_interpreter_does() -> None:
     seen: Counter[str] = Counter()
     for number in range(CASES):

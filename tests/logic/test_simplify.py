@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import pytest
 import z3
 
 from tests.check.agreement import decided_otherwise
@@ -25,6 +26,7 @@ from tspec.trace.model import Sample, Trace
 CASES = 100
 
 
+@pytest.mark.slow
 def test_simplified_and_original_agree() -> None:
     seen: Counter[str] = Counter()
     for number in range(CASES):
@@ -59,6 +61,7 @@ def with_enabled(trace: Trace, value: bool) -> Trace:
     return replace(trace, streams=tuple(streams))
 
 
+@pytest.mark.slow
 def test_what_is_given_changes_no_verdict_where_it_is_so() -> None:
     seen: Counter[str] = Counter()
     for number in range(CASES):
@@ -84,6 +87,7 @@ def violated(rule: Rule, trace: Trace) -> set[object]:
     }
 
 
+@pytest.mark.slow
 def test_what_is_implied_is_violated_nowhere_else() -> None:
     yes = 0
     for number in range(CASES):
@@ -293,6 +297,7 @@ def test_answers_are_the_same_every_time() -> None:
     assert len({str(implies(*found)) for _ in range(3)}) == 1
 
 
+@pytest.mark.slow
 def test_a_few_hundred_drafts_are_thinned() -> None:
     bodies = [
         f"for p in parameters each step when step > {n % 7} and p.order == {n % 5} "
@@ -310,6 +315,7 @@ def bounds(count: int) -> Rule:
     return rule
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_of_a_rule_with_very_many_conditions() -> None:
     assert len(simplify(bounds(MOST), {}).notes) == MOST - 1
     assert simplify(bounds(MOST + 1), {}).notes == ()

@@ -25,6 +25,7 @@ def compiled(folder: Path, specs: str, *options: str) -> str:
     return hooks
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_hooks_are_called_in_a_loop_of_ones_own(tmp_path: Path) -> None:
     """The steps are those that the loop numbers, from 11; rules on `finalize_model_grads` hear of it."""

@@ -102,6 +102,7 @@ def test_a_rule_that_reads_parameters_within_a_pass_changes_no_other_verdict(
     assert matches(found, None), found
 
 
+@pytest.mark.slow
 def test_a_job_that_ends_in_silence_is_no_clean_one(tmp_path: Path) -> None:
     script = tmp_path / "gone.py"
     script.write_text("import os\nos._exit(3)\n")

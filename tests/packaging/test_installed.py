@@ -52,6 +52,7 @@ def tspec(home: Path, *arguments: str):
     return run(home / "venv/bin/tspec", *arguments, cwd=home)
 
 
+@pytest.mark.slow
 def test_formatting_and_explaining(home: Path) -> None:
     assert tspec(home, "fmt", "--check", "checks.tspec").returncode == 0
     assert "TS0001" in tspec(home, "explain", "TS0001").stdout

@@ -105,6 +105,7 @@ def test_formatting_keeps_to_the_configuration(local: Repository) -> None:
     assert (local.folder / "old" / "a.tspec").read_text() == UGLY
 
 
+@pytest.mark.slow
 def test_lint_stops_a_commit(local: Repository) -> None:
     done = local.check("tspec-lint", {"specs/a.tspec": FINDING})
     assert done.returncode == 1, done.stdout + done.stderr
@@ -113,6 +114,7 @@ def test_lint_stops_a_commit(local: Repository) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_tests_are_run(local: Repository) -> None:
     done = local.check("tspec-test", {"specs/a.tspec": GOOD + TEST})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -62,6 +62,7 @@ def test_the_wheel_holds_what_lies_at_the_top_of_the_checkout(wheel: Path) -> No
     assert not any(name.startswith(FOLDERS) for name in held)
 
 
+@pytest.mark.slow
 def test_it_is_imported_from_the_installation(installed: Path) -> None:
     code = "import tspec; from tspec.resources import shipped; print(tspec.__file__, shipped('stdlib'))"
     result = run(installed / "venv/bin/python", "-c", code, cwd=installed)

@@ -21,6 +21,7 @@ def preflight(layout: str, *arguments: str, file: Path = HERE / "layouts.tspec")
     return ended.exit_code, ended.stdout + ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 def test_a_thousand_ranks_are_as_the_layout_says() -> None:
     status, said = preflight("whole", "--mesh", "dp=512", "--rank", "1023", "--", JOB)
@@ -107,6 +108,7 @@ def test_what_cannot_run_is_said(tmp_path: Path) -> None:
     assert "write it as `tp=2,dp=4`" in said
 
 
+@pytest.mark.slow
 def test_the_cause_of_an_error_is_shown_before_what_came_of_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     calls = "\n".join(f"def f{n}():\n    f{n - 1}()" for n in range(1, 20))
@@ -156,6 +158,7 @@ for _ in range(2):
 PLAIN = "".join(line for line in SHARDED.splitlines(True) if not line.startswith("fully_shard("))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "multiple", "rank", "wrong"),
     [

@@ -78,6 +78,7 @@ def test_code_that_records_itself_is_told_too(tmp_path: Path) -> None:
     assert (out / "meta.json").read_text() == '{"images": 70000}'
 
 
+@pytest.mark.slow
 def test_a_script_that_goes_elsewhere_is_recorded_where_it_was_said(
     script: Path, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_script_that_goes_elsewhere_is_recorded_where_it_was_said(
     assert list((tmp_path / "away").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_recording_and_not_the_job(script: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = recorded(out, script, "full", out / "rank-0.arrow")

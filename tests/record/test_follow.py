@@ -104,6 +104,7 @@ def loop(tmp_path: Path) -> Path:
     return script
 
 
+@pytest.mark.slow
 def test_what_is_killed_stays_readable(loop: Path, tmp_path: Path) -> None:
     command = [*RECORD, str(tmp_path / "trace"), "--", str(loop), "wait", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -120,6 +121,7 @@ def test_what_is_killed_stays_readable(loop: Path, tmp_path: Path) -> None:
     assert not isinstance(stream.records[-1], Finish)
 
 
+@pytest.mark.slow
 def test_workers_of_loaders_have_streams_of_their_own(loop: Path, tmp_path: Path) -> None:
     done = record(tmp_path / "trace", loop, "end", "2")
     assert (done.returncode, done.stderr) == (0, "")
@@ -143,6 +145,7 @@ def test_workers_of_loaders_have_streams_of_their_own(loop: Path, tmp_path: Path
     assert main is not None and main.records[-1].context.step == 6
 
 
+@pytest.mark.slow
 def test_the_scripts_own_status_and_traceback(loop: Path, tmp_path: Path) -> None:
     left = record(tmp_path / "left", loop, "exit", "0")
     assert (left.returncode, left.stderr) == (5, "")
@@ -175,6 +178,7 @@ CODE = """
 """
 
 
+@pytest.mark.slow
 def test_a_block_of_code(tmp_path: Path) -> None:
     code = textwrap.dedent(CODE.format(out=str(tmp_path / "trace")))
     subprocess.run([sys.executable, "-c", code], check=True, timeout=240)

@@ -89,6 +89,7 @@ def test_what_was_cut_off_is_said_and_the_rest_is_checked(tmp_path: Path) -> Non
     assert "Traceback" not in checked.stderr + shown.stderr
 
 
+@pytest.mark.slow
 def test_a_torn_tail_is_counted(tmp_path: Path) -> None:
     """As where the process is killed in the middle of a write."""
     killed(tmp_path / "trace", "halfway", halfway=5)

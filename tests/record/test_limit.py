@@ -51,6 +51,7 @@ def ends_in(stderr: str, limit: str = "150.0 kB") -> int:
     return int(step)
 
 
+@pytest.mark.slow
 def test_a_recording_ends_at_its_limit_and_the_job_goes_on(tmp_path: Path, script: Path) -> None:
     plain = python(script)
     done = recorded(tmp_path / "trace", script, options=["--max-trace-size", "150kB"])

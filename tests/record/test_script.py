@@ -66,6 +66,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.slow
 def test_a_function_of_the_user_is_an_event(tmp_path: Path) -> None:
     (tmp_path / "own.tspec").write_text(OWN)
     script = tmp_path / "train.py"
@@ -90,6 +91,7 @@ def test_what_was_recorded_is_said(tmp_path: Path) -> None:
     assert done.stderr == f"recorded 3 steps, 1 rank, {size} to runs/a\n"
 
 
+@pytest.mark.slow
 def test_that_no_step_was_recorded_is_said(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('nothing to train')\n")
     done = python("-m", "tspec", "record", "-o", "a", "--", "train.py", cwd=tmp_path)
@@ -97,6 +99,7 @@ def test_that_no_step_was_recorded_is_said(tmp_path: Path) -> None:
     assert done.stderr.startswith("recorded 0 steps, 1 rank, ")
 
 
+@pytest.mark.slow
 def test_that_a_script_failed_at_once_is_said(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit(3)\n")
     done = python("-m", "tspec", "record", "-o", "a", "--", "train.py", cwd=tmp_path)
@@ -126,6 +129,7 @@ def test_under_a_launcher_the_first_rank_says_what_was_recorded(tmp_path: Path) 
     assert re.fullmatch(r"recorded 3 steps, 2 ranks, [\d.]+ kB to a", said[0])
 
 
+@pytest.mark.slow
 def test_a_spec_with_errors_starts_nothing(tmp_path: Path) -> None:
     (tmp_path / "own.tspec").write_text(OWN.replace("float", "flaot"))
     script = tmp_path / "train.py"

@@ -3,12 +3,15 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.record.processes import SCRIPTS, python, recorded, tspec
 
 SPEC, JOB = SCRIPTS / "torch_names.tspec", SCRIPTS / "torch_names.py"
 WARNINGS = ("--fail-on", "warning")
 
 
+@pytest.mark.slow
 def test_rules_look_at_what_they_name(tmp_path: Path) -> None:
     plain = python(JOB)
     report = tmp_path / "report.json"
@@ -19,6 +22,7 @@ def test_rules_look_at_what_they_name(tmp_path: Path) -> None:
     assert found == {"solved_at_least_once": 2, "fillings_are_finite": 3}
 
 
+@pytest.mark.slow
 def test_a_recording_holds_what_specs_name(tmp_path: Path) -> None:
     done = recorded(tmp_path / "run", JOB, options=("--use", SPEC))
     assert (done.returncode, done.stderr) == (0, "")

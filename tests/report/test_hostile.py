@@ -124,6 +124,7 @@ def test_each_format_shows_a_hostile_text(text):
     check_all(text, "a.tspec" if re.search("[\ud800-\udc7f\0]", text) else f"{text}.tspec")
 
 
+@pytest.mark.slow
 @QUICK
 @given(texts, files)
 def test_each_format_shows_any_text(text, file):

@@ -67,6 +67,7 @@ def test_a_signal_ends_the_script_and_the_report_comes(
     assert reported(folder)[0]["violated"] == 3
 
 
+@pytest.mark.slow
 def test_killed_altogether_it_leaves_findings_on_disk_and_no_process(folder: Path) -> None:
     process = start(folder, *tspec_run("wait"))
     assert process.stdout is not None
@@ -83,6 +84,7 @@ def test_killed_altogether_it_leaves_findings_on_disk_and_no_process(folder: Pat
     assert left(folder) == [file]
 
 
+@pytest.mark.slow
 def test_a_killed_run_without_findings_is_cleared_away(folder: Path) -> None:
     process = start(folder, *tspec_run("wait", "clear"))
     assert process.stdout is not None
@@ -112,6 +114,7 @@ def test_the_script_runs_as_it_would_alone(folder: Path) -> None:
     assert lines[1:3] == ["True 1", "False "]
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_the_whole_group_reaches_the_script_once(folder: Path) -> None:
     """As from a terminal, which interrupts all processes in the foreground."""
     (folder / "train.py").write_text(
@@ -134,6 +137,7 @@ def test_an_interrupt_of_the_whole_group_reaches_the_script_once(folder: Path) -
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_hooks_that_are_gone_are_said_without_a_traceback(folder: Path) -> None:
     given = folder / "job.json"
     ChildSettings(folder / "hooks.py", folder, ("train.py",), Sources(folder)).write(given)

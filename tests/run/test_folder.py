@@ -78,6 +78,7 @@ def test_the_runtime_folder_serves_where_there_is_no_cache(
     assert own_folder() == tmp_path / "tspec"
 
 
+@pytest.mark.slow
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     (tmp_path / "cache" / "tspec").mkdir(parents=True)

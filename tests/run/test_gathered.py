@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.run.jobs import done
 from tspec.run.gathered import gathered
 from tspec.runtime.messages.findings import KEPT
@@ -70,6 +72,7 @@ for _ in range(15):
 HELD = "edition 2026\nmodule t\nuse std.torch\ninvariant held { for p in parameters each step expect not p.requires_grad }\n"
 
 
+@pytest.mark.slow
 def test_a_report_says_that_more_was_violated_than_was_written(tmp_path: Path) -> None:
     """600 violations; the 500 that were written end before the last step."""
     (tmp_path / "train.py").write_text(MANY)

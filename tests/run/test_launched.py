@@ -26,6 +26,7 @@ from tests.run.jobs import (
 pytestmark = pytest.mark.gloo
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_killed_leaves_findings_and_counts_that_agree(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_cleared=CLEARED)
     result = done(folder, *torchrun(), *tspec_run("killed"), ON="1")

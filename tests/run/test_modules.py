@@ -140,6 +140,7 @@ def test_a_module_that_cannot_be_run_is_said(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_text_that_a_script_leaves_with_is_printed_once(folder: Path, command: str) -> None:
     result = done(folder, *COMMANDS[command], "-m", "package.train", "fail")

@@ -88,6 +88,7 @@ def test_a_script_that_fails_keeps_its_status(tmp_path: Path, how: str, status: 
     assert "gradients_are_cleared" in found(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_was_found_is_written_when_it_is_interrupted(tmp_path: Path) -> None:
     job = started(tmp_path, "wait")
     assert job.stdout is not None

@@ -79,6 +79,7 @@ def joining(rank: int, meeting: str, folder: Path, rule: str, fault: int) -> Non
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_a_rank_that_joined(tmp_path: Path) -> None:
     assert ranks(joining, tmp_path, ALIKE + "else stop", 0, wait=200) == [0, 0]
     # A wait that was in vain would have changed it.

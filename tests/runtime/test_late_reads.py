@@ -74,6 +74,7 @@ def reads(
     return late, len(list(model.parameters())), seen
 
 
+@pytest.mark.slow
 def test_reads_grow_with_parameters_and_not_with_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     shallow, few, _ = reads(1, monkeypatch)
     deep, many, seen = reads(4, monkeypatch)

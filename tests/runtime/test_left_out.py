@@ -237,6 +237,7 @@ def apart(rank: int, meeting: str, folder: Path, rule: str, fault: int) -> None:
 SAME = "for p in parameters across world each step expect same(p.data)"
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("response", "code", "said"),
@@ -254,6 +255,7 @@ def test_ranks_check_the_same_steps_and_act_together(
     assert (tmp_path / "1").read_text(encoding="utf-8").startswith(f"{said.split()[0]} []")
 
 
+@pytest.mark.slow
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     "rule",

@@ -138,6 +138,7 @@ def left(rank: int, meeting: str, folder: Path) -> None:
             optimizer.step()
 
 
+@pytest.mark.slow
 def test_a_job_that_leaves_its_group_alone_ends_with_its_own_status(tmp_path: Path) -> None:
     assert ranks(left, tmp_path) == [0, 0]
 

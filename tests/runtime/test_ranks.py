@@ -151,16 +151,19 @@ def test_a_divergence_is_found_once_with_the_values_of_both(tmp_path: Path) -> N
     assert counts(tmp_path)["violated"] == len(found)
 
 
+@pytest.mark.slow
 def test_stop_ends_both_in_the_same_step_without_a_hang(tmp_path: Path) -> None:
     assert ranks(diverge, tmp_path, "stop") == [1, 1]
     assert {(tmp_path / f"did-{rank}").read_text() for rank in range(2)} == {"2"}
 
 
+@pytest.mark.slow
 def test_skip_is_taken_by_both_where_one_has_reason(tmp_path: Path) -> None:
     assert ranks(skip_on_one, tmp_path) == [0, 0]
     assert [(tmp_path / f"skipped-{rank}").read_text() for rank in range(2)] == ["True", "True"]
 
 
+@pytest.mark.slow
 def test_a_dead_rank_makes_it_unknown_and_training_goes_on(tmp_path: Path) -> None:
     assert ranks(die, tmp_path) == [0, 7]
     assert (tmp_path / "did-0").read_text() == "4"
@@ -179,6 +182,7 @@ def hang(rank: int, meeting: str, folder: Path) -> None:
         steps(folder, rank, fault=0, count=3)
 
 
+@pytest.mark.slow
 def test_a_hung_rank_is_not_waited_for(tmp_path: Path) -> None:
     assert ranks(hang, tmp_path) == [0, 0]
     assert {(tmp_path / f"did-{rank}").read_text() for rank in range(2)} == {"3"}
@@ -206,6 +210,7 @@ def part(rank: int, meeting: str, folder: Path, late: float, patience: float) ->
     exchange.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("late", "patience", "saw"), [(2.0, 30.0, "True"), (6.0, 1.0, "False")])
 def test_ranks_that_stop_wait_for_one_another_for_a_while(
     tmp_path: Path, late: float, patience: float, saw: str
@@ -266,6 +271,7 @@ def stop_beside_an_idle_rule(rank: int, meeting: str, folder: Path) -> None:
     (folder / f"said-{rank}").write_text(f"{checker.coordinator.stopped}\n{said}")
 
 
+@pytest.mark.slow
 def test_a_script_that_goes_on_after_a_stop_ends_without_a_fault(tmp_path: Path) -> None:
     assert ranks(stop_beside_an_idle_rule, tmp_path) == [0, 0]
     for rank in range(2):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 
 from tests.syntax import trees
@@ -19,12 +20,14 @@ def without_module(file: nodes.File) -> nodes.File:
 NEXT = EditionDefinition(NEWEST + 1, (Migration("the module line goes", without_module),))
 
 
+@pytest.mark.slow
 @given(trees.files)
 def test_a_file_of_the_newest_edition_stays(file):
     assert upgrade(file).file == file
     assert upgrade(file).done == ()
 
 
+@pytest.mark.slow
 @given(trees.files)
 def test_a_file_that_names_no_edition_is_written_with_one(file):
     upgraded = upgrade(replace(file, edition=None))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def survives(text):
     return parsed
 
 
+@pytest.mark.slow
 @PATIENT
 @given(st.text())
 def test_any_text(text):
@@ -80,6 +82,7 @@ def test_any_spoilt_spec(text):
     survives(text)
 
 
+@pytest.mark.slow
 @PATIENT
 @given(st.sampled_from(SPECS), st.data())
 def test_an_error_in_one_declaration_leaves_the_others(text, data):

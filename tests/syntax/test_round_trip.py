@@ -32,6 +32,7 @@ def test_reading_what_was_formatted_gives_the_same_tree(file, width):
     assert read(format_file(file, width)) == file
 
 
+@pytest.mark.slow
 @THOROUGH
 @given(files, WIDTHS, WIDTHS)
 def test_formatting_again_changes_nothing(file, width, other):

@@ -68,6 +68,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_the_first_rank_says_for_all_what_was_found(folder: Path) -> None:
     first, second = ranks(folder)
     assert "checks.gradients_are_cleared (checks.tspec:8): violated in 6 of 6 decided" in first

@@ -35,6 +35,7 @@ def test_the_shipped_tests_pass_by_every_executor() -> None:
     assert len(found.tests) >= 61
 
 
+@pytest.mark.slow
 def test_each_rule_of_the_essentials_is_seen_to_fire_and_to_hold() -> None:
     """And all but a few conditions are seen both ways: a rule that gained one lacks its test for a while."""
     essentials = load([ROOT / "specs" / "essentials"]).program

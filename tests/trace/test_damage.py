@@ -207,6 +207,7 @@ def ending(folder: Path) -> Ending:
     return stream.ending
 
 
+@pytest.mark.slow
 def test_torn_is_told_from_damaged_in_a_recording_that_was_not_closed(damaged: Path) -> None:
     path = damaged / "rank-0.arrow"
     data = path.read_bytes()[:-8]
@@ -251,6 +252,7 @@ def test_the_words_say_file_batch_byte_and_step(damaged: Path) -> None:
 # --- what is valid Arrow with a valid checksum and yet no trace ----------------------------------------
 
 
+@pytest.mark.slow
 def test_a_recording_of_format_1_never_crashes(tmp_path: Path, reader: Reader) -> None:
     """It has no checksums: what is changed in it may be read as it is, or refused in words."""
     with tarfile.open(Path(__file__).parent / "formats/1.tar.gz") as archive:

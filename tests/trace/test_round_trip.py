@@ -34,6 +34,7 @@ def write(
     return writer.path
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(batches)
 def test_records_come_back_to_the_bit(groups: list[list[Record]]) -> None:
@@ -66,6 +67,7 @@ def three_batches() -> list[list[Record]]:
     return groups
 
 
+@pytest.mark.slow
 def test_a_file_cut_at_any_byte_gives_the_batches_before(tmp_path: Path) -> None:
     groups = three_batches()
     written = [record for group in groups for record in group]

@@ -265,6 +265,7 @@ def test_the_error_is_caught(case: Case, tmp_path: Path) -> None:
         assert min(steps) == case.step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", params(FIRST, CLEAN_SAMPLE))
 def test_its_clean_sibling_is_not_accused(case: Case, tmp_path: Path) -> None:
     assert found_in(case, tmp_path / "report.json").messages == []

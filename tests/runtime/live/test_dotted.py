@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import sys
 import torch
@@ -23,6 +25,7 @@ print(find(path).name, find(slow).name, find(saved).name)
 """
 
 
+@pytest.mark.slow
 def test_private_and_slow_modules_are_waited_for() -> None:
     """`torch._dynamo` takes seconds to import, which each job would pay."""
     done = subprocess.run(

@@ -18,6 +18,7 @@ pytest.importorskip("triton")
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="tests/gpu has the same on a GPU")
 
 
+@pytest.mark.slow
 def test_kernels_agree_with_torch() -> None:
     """In a process of its own: Triton decides when it is imported whether it interprets."""
     tests = Path(__file__).with_name("interpreted_kernels.py")

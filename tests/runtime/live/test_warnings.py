@@ -167,6 +167,7 @@ def test_warnings_name_the_same_lines(how: str, folder: Path) -> None:
     assert len(lines) >= 8 and any("lr_scheduler.step" in m[1] for m in plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["plain", "block"])
 def test_warnings_that_are_errors(how: str, folder: Path) -> None:
     """What ends a run under `-W error` is shown at the script's line."""
