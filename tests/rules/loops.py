@@ -1556,7 +1556,7 @@ class BatchNormsLeaveHeldOutDataAlone(Loop):
 
 
 class AveragesHaveStatistics(Loop):
-    """Averages its weights by hand, and evaluates the average."""
+    """Averages its weights by hand, and evaluates the average as a helper does for any model."""
 
     def build(self):
         return normed()
@@ -1576,6 +1576,7 @@ class AveragesHaveStatistics(Loop):
     def evaluate(self):
         self.average.eval()
         self.average(DIGITS.images[:50])
+        self.average.train()
 
 
 class SpectralNormIsTrainedBeforeEvaluated(Loop):
