@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, only_input, operation_of
+from tspec.runtime.live.losses.marks import Mark
 from tspec.runtime.live.losses.sums import constant_of
 
-MARK = "tspec value"
-"""The key of a result's value in the metadata of its node."""
+_VALUE: Mark[torch.Tensor] = Mark("value")
+"""The value of the result that a node computed."""
 TERMS = 64
 """The number of results of loss functions whose values are kept. A loss may have several."""
 LEAST = 3
@@ -61,8 +62,7 @@ class ConstantTerms:
         """
         if not isinstance(result, torch.Tensor) or result.grad_fn is None or result.dim():
             return False
-        node: Any = result.grad_fn
-        node.metadata[MARK] = result.detach()
+        _VALUE.put(result, result.detach())
         return True
 
     def constant_varies(self, losses: Any) -> bool | None:
@@ -95,7 +95,7 @@ def _terms(last: Any) -> list[tuple[str, torch.Tensor, float]] | None:
         if not waiting:
             return found if has_constant else None
         node, factor = waiting.pop()
-        operation, value = operation_of(node), node.metadata.get(MARK)
+        operation, value = operation_of(node), _VALUE.of(node)
         if value is not None:
             found.append((operation, value, factor))
         elif operation in ("Add", "Sub"):

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from tspec.runtime.live.losses.graph import PASSES
+from tspec.runtime.live.losses.marks import Mark
 from tspec.runtime.live.losses.sums import ends
 
-MARK = "tspec entropy"
-"""The key in the metadata of the node that computed an entropy."""
+_ENTROPY: Mark[bool] = Mark("entropy")
+"""Set at the node that computed an entropy."""
 
 
 class Entropies:
@@ -26,8 +27,7 @@ class Entropies:
         if not isinstance(result, torch.Tensor) or result.grad_fn is None:
             return False
         if self._passes < PASSES:
-            node: Any = result.grad_fn
-            node.metadata[MARK] = True
+            _ENTROPY.put(result, True)
             self._marked = True
         return True
 
@@ -39,8 +39,4 @@ class Entropies:
             return None
         self._marked = False
         self._passes += 1
-        return sum(_is_marked(node) and sign > 0 for node, sign in ends(losses, _is_marked))
-
-
-def _is_marked(node: Any) -> bool:
-    return MARK in getattr(node, "metadata", {})
+        return sum(_ENTROPY.on(node) and sign > 0 for node, sign in ends(losses, _ENTROPY.on))

@@ -10,11 +10,12 @@ from torch import nn
 
 from tspec.runtime.live.identity import IdentityMap
 from tspec.runtime.live.losses.graph import nodes, operation_of, signed
+from tspec.runtime.live.losses.marks import Mark
 from tspec.runtime.live.losses.padding import PaddingMasks
 
-MARK = "tspec state after padding"
-"""The key in the metadata of a node: the numbers of its results that are last states, and of those that
-are the outputs of all places, with the dimension of the places.
+_AFTER_PADDING: Mark[dict[int, int | None]] = Mark("state after padding")
+"""The numbers of a node's results that are last states, and of those that are the outputs of all places, with
+the dimension of the places.
 """
 
 
@@ -66,15 +67,14 @@ class LastStates:
 
 
 def _mark(result: torch.Tensor, places: int | None) -> None:
-    node: Any = result.grad_fn
-    if node is not None:
-        node.metadata.setdefault(MARK, {})[result.output_nr] = places
+    marks = _AFTER_PADDING.of(result.grad_fn) or {}
+    _AFTER_PADDING.put(result, marks | {result.output_nr: places})
 
 
 def _marks(node: Any) -> Iterator[int | None]:
     """Of the marked results that an operation is given: the dimension of the places, None for a state."""
     for before, number in node.next_functions:
-        marks = getattr(before, "metadata", {}).get(MARK, {})
+        marks = _AFTER_PADDING.of(before) or {}
         if number in marks:
             yield marks[number]
 

@@ -1,8 +1,4 @@
-"""The terms of a loss: the results of loss functions that were added up before the backward pass.
-
-A result is marked in the node of the graph that computed it. So it is found again in the graph of the
-sum, and nothing is kept alive.
-"""
+"""The terms of a loss: the results of loss functions that were added up before the backward pass."""
 
 from __future__ import annotations
 
@@ -12,16 +8,17 @@ from typing import Any
 import torch
 
 from tspec.runtime.live.losses.graph import made_by, nodes, operation_of, snake_case
+from tspec.runtime.live.losses.marks import Mark
 from tspec.runtime.live.losses.sums import ends, is_multiplied_by_zero
 
 PASSES = 20
 """The number of updates whose terms are followed. Later losses are added up in the same way."""
 TERMS = 4096
 """The number of terms that are followed at a time. A job that never calls `backward` computes more."""
-MARK = "tspec term"
-"""The key of a term's number in the metadata of its node."""
 WITHOUT_GRAPH = "of detached tensors"
 """Stands for the operation of a term that no graph shows."""
+_NUMBER: Mark[int] = Mark("term")
+"""The number of the term that a node computed."""
 _ADDS = frozenset({"Add", "Sub", "Rsub", "Stack", "Cat"})
 
 
@@ -59,15 +56,13 @@ class LossTerms:
         """
         if not isinstance(result, torch.Tensor) or not torch.is_grad_enabled():
             return False
-        node: Any = result.grad_fn
         if self._turn <= PASSES and len(self._open) < TERMS:
             if self._has_passed and not self._before_update():
                 self._turn, self._has_passed = self._turn + 1, False
             self._count += 1
-            if node is not None:
-                node.metadata[MARK] = self._count
+            _NUMBER.put(result, self._count)
             self._open[self._count] = (self._turn, made_by(result) or WITHOUT_GRAPH)
-        return node is not None
+        return result.grad_fn is not None
 
     def left_out(self, losses: Any) -> list[str] | None:
         """The operations of earlier terms that neither the passes of their update nor this one have
@@ -76,7 +71,7 @@ class LossTerms:
         if self._turn > PASSES:
             self._open.clear()
             return None
-        for number in (_number(node) for _, node in nodes(losses)):
+        for number in (_NUMBER.of(node) for _, node in nodes(losses)):
             if number is not None:
                 self._open.pop(number, None)
         late = [each for each, (turn, _) in self._open.items() if turn < self._turn]
@@ -104,22 +99,14 @@ class LossTerms:
             return None
         return sorted(
             snake_case(operation_of(node))
-            for node, sign in ends(losses, _is_marked)
-            if sign < 0 and _number(node) is not None
+            for node, sign in ends(losses, _NUMBER.on)
+            if sign < 0 and _NUMBER.on(node)
         )
-
-
-def _number(node: Any) -> int | None:
-    return getattr(node, "metadata", {}).get(MARK)
-
-
-def _is_marked(node: Any) -> bool:
-    return _number(node) is not None
 
 
 def adds_constant(losses: Any) -> bool:
     """True if one of the last sums has a term without a graph."""
     return any(
         operation_of(node) in _ADDS and any(each is None for each, _ in node.next_functions)
-        for node, _ in ends(losses, _is_marked)
+        for node, _ in ends(losses, _NUMBER.on)
     )
