@@ -64,7 +64,9 @@ def test_the_page_of_faults_has_each_case_with_what_is_to_be_found() -> None:
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("case", family(CASES, (), name=lambda case: str(case.fault)))
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.fault))
 def test_a_fault_is_found_where_it_is_and_the_job_without_it_is_silent(case: Case) -> None:
     """In each of its precisions, from full tensors and from sketches."""
     ended = done("-m", "tests.equivalence.megatron_table", case.fault)
@@ -124,7 +126,9 @@ def test_clean_jobs_are_one_device_by_the_layouts_that_ship() -> None:
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("case", family([case.name for case in GENERATED], ()))
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", [case.name for case in GENERATED])
 def test_both_sides_begin_with_the_weights_that_they_are_given(case: str) -> None:
     """Every rank draws its own, and Megatron's optimizers have copied these before."""
     ended = done("-m", "tests.equivalence.megatron_generated", case)

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from tests.equivalence.references import references_of
 from tests.equivalence.trials import trial_of
-from tests.families import family
 from tests.layout.cut import AXES, layout_of, placements
 from tspec.equivalence.check import compare, drill
 from tspec.equivalence.compare import Comparer
@@ -257,7 +256,9 @@ def judged(reference: ReferenceRecordings, asked: Trial, folder: Path) -> Outcom
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize("dtype", family(("float32", "bfloat16"), ()))
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
 def test_the_clean_job_is_silent(
     dtype: str, references: Callable[[str], ReferenceRecordings], tmp_path: Path
 ) -> None:

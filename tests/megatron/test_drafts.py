@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.families import family
 from tests.jobs import done
 from tests.megatron.jobs import recorded
 
@@ -85,7 +84,9 @@ def test_drafts_speak_of_groups_and_main_gradients(drafts: Path) -> None:
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("layout", family(OTHERS, ()))
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("layout", OTHERS)
 def test_drafts_are_silent_on_jobs_of_other_kinds(
     layout: str, drafts: Path, tmp_path: Path
 ) -> None:

@@ -78,7 +78,9 @@ def test_a_job_goes_on_to_the_bit(job: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("job", family(CLEAN, ()))
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("job", CLEAN, ids=str)
 def test_packs_are_silent(job: str, tmp_path: Path) -> None:
     layout, way = job.split()
     script = command(layout, way, tmp_path / "saved")
