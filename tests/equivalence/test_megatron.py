@@ -64,9 +64,9 @@ def test_the_page_of_faults_has_each_case_with_what_is_to_be_found() -> None:
 
 
 @pytest.mark.gloo
-@pytest.mark.slow
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.fault))
+@pytest.mark.parametrize(
+    "case", family(CASES, ("output_not_summed",), name=lambda case: str(case.fault))
+)
 def test_a_fault_is_found_where_it_is_and_the_job_without_it_is_silent(case: Case) -> None:
     """In each of its precisions, from full tensors and from sketches."""
     ended = done("-m", "tests.equivalence.megatron_table", case.fault)

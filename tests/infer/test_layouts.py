@@ -269,7 +269,6 @@ def stages_in(layout: LayoutDeclaration) -> list[tuple[int, int, str, str]]:
 
 @pytest.mark.gloo
 @pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("schedule", "stages"),
     [

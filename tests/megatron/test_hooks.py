@@ -72,7 +72,6 @@ def test_passes_of_a_loop_without_schedules_are_microbatches() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_a_loop_that_does_not_sum_norms_gradients_over_tp_is_stopped(tmp_path: Path) -> None:
     """Under sequence parallelism `finish_grad_sync` is not all that `finalize_model_grads` does."""
@@ -129,7 +128,6 @@ def test_a_block_of_hooks_finds_steps_at_the_schedules(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.gloo
 def test_chunks_of_a_virtual_pipeline_are_attached(tmp_path: Path) -> None:
     """As much is decided where the script numbers its steps as where they are found."""

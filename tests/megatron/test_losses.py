@@ -39,11 +39,10 @@ def found_in(script: str, layout: str, folder: Path) -> list[tuple[int, list[int
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.gloo
 @pytest.mark.parametrize(
     ("layout", "rank"),
-    [("bf16", 0), ("pp=2", 1)],
+    [pytest.param("bf16", 0, marks=pytest.mark.exhaustive), ("pp=2", 1)],
 )
 def test_a_loss_that_is_not_finite_is_found(layout: str, rank: int, tmp_path: Path) -> None:
     assert found_in(LOST, layout, tmp_path / "lost") == [(3, [rank])]

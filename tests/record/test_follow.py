@@ -48,7 +48,6 @@ def test_ranks_started_by_multiprocessing(method: str, tmp_path: Path) -> None:
 
 @pytest.mark.gloo
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_ranks_started_by_torchrun(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(

@@ -42,7 +42,6 @@ def test_a_rank_that_is_killed_leaves_findings_and_counts_that_agree(tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_a_job_that_a_rule_stopped_is_not_started_again(tmp_path: Path) -> None:
     folder = job(tmp_path, gradients_are_small=SMALL + "else stop\n")
     result = done(folder, *torchrun("--max-restarts=2"), *tspec_run("poison"))
@@ -74,7 +73,6 @@ def test_a_job_of_a_launcher_within_the_run_is_not_started_again(tmp_path: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_a_stop_ends_ranks_that_no_longer_open_their_steps_together(tmp_path: Path) -> None:
     # The first rank comes late once, so that afterwards the other hears of the stop only in the next step:
     # it is in the job's own collective then, and waits for a rank that has to end.

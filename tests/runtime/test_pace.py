@@ -92,7 +92,6 @@ def uneven(rank: int, meeting: str, folder: Path, steps: tuple[int, int]) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_ranks_with_different_numbers_of_steps_end(tmp_path: Path) -> None:
     assert ranks(uneven, tmp_path, (9, 4)) == [0, 0]
     assert findings(tmp_path) == []
