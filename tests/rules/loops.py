@@ -398,6 +398,22 @@ class FrozenModelsAnswerWithoutDropout(Loop):
         return super().forward(images)
 
 
+class ModelsTrainedBeforeAnswerWithoutDropout(FrozenModelsAnswerWithoutDropout):
+    """The teacher was trained here, and is put into evaluation mode, or is not."""
+
+    steps = 16
+
+    def prepared(self):
+        self.teacher = self.build()
+        optimizer = torch.optim.SGD(self.teacher.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            F.cross_entropy(self.teacher(DIGITS.images[:32]), DIGITS.labels[:32]).backward()
+            optimizer.step()
+        self.teacher.train(self.faulty)
+        self.teachers = optimizer
+
+
 class FunctionalDropoutKnowsTheMode(Loop):
     def build(self):
         return Drops(not self.faulty)
@@ -782,6 +798,17 @@ class SchedulesCountWhatTheyWereBuiltFor(Loop):
     def after_update(self):
         if not self.faulty or self.step % 10 == 0:
             self.schedule.step()
+
+
+class FactorsOfSchedulesGoToTheirEnd(SchedulesCountWhatTheyWereBuiltFor):
+    """The schedule is a function."""
+
+    rule = "schedules_count_what_they_were_built_for"
+
+    def prepared(self):
+        total, warm = self.steps, 4
+        factor = lambda step: min((step + 1) / warm, (total - step) / (total - warm))  # noqa: E731
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, factor)
 
 
 class SchedulesForEpochsAreSteppedWithEpochs(SchedulesCountWhatTheyWereBuiltFor):
@@ -1249,6 +1276,22 @@ class ModelsTrainInTrainingMode(Loop):
         return super().forward(images)
 
 
+class ModelsWithinOthersTrainInTrainingMode(Loop):
+    """A module around the model is put into evaluation mode once; the model itself stays there if it is faulty."""
+
+    rule = "models_train_in_training_mode"
+    steps = 12
+
+    def forward(self, images):
+        if self.step == 3:
+            self.around = nn.Sequential(self.model, nn.Softmax(-1))
+            with torch.no_grad():
+                self.around.eval()(images)
+        if self.step >= 3:
+            self.model.train(not self.faulty)
+        return super().forward(images)
+
+
 class DropoutIsOffInEvaluation(Loop):
     def evaluate(self):
         if not self.faulty:
@@ -1387,6 +1430,39 @@ class ViewsDoNotStandForTransposes(Loop):
     def loss(self, output, labels):
         rows = output if self.faulty else output.permute(0, 2, 3, 1)
         return F.cross_entropy(rows.reshape(-1, 10), labels.repeat_interleave(64))
+
+
+class Places(Loop):
+    """Tells for each pixel whether it is dark, grey or bright."""
+
+    def build(self):
+        return nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 1))
+
+    def forward(self, images):
+        pixels = images.view(-1, 1, 8, 8)
+        self.kinds = (pixels.squeeze(1) * 2.9).long()
+        return self.model(pixels)
+
+    def loss(self, output, labels):
+        return F.cross_entropy(output, self.kinds)
+
+
+class SoftmaxesOfLogitsSumOverClasses(Places):
+    """Has a Dice term."""
+
+    def loss(self, output, labels):
+        shares = output.softmax(-1 if self.faulty else 1)
+        kinds = F.one_hot(self.kinds, 3).permute(0, 3, 1, 2)
+        both = 2 * (shares * kinds).sum() / (shares.sum() + kinds.sum())
+        return super().loss(output, labels) + 1 - both
+
+
+class LabelsOfPlacesAreNotAllZero(Places):
+    steps = 24
+
+    def loss(self, output, labels):
+        self.kinds = self.kinds // 255 if self.faulty else self.kinds
+        return super().loss(output, labels)
 
 
 class Reads(nn.Module):
@@ -1553,6 +1629,27 @@ class BatchNormsLeaveHeldOutDataAlone(Loop):
             self.model.eval()
         for images, _ in torch.utils.data.DataLoader(DIGITS, batch_size=600):
             self.forward(images)
+
+
+class AveragesLeaveHeldOutDataAlone(BatchNormsLeaveHeldOutDataAlone):
+    """Evaluates an average of its weights."""
+
+    rule = "batch_norms_leave_held_out_data_alone"
+
+    def prepared(self):
+        self.average = copy.deepcopy(self.model).requires_grad_(False)
+
+    @torch.no_grad()
+    def after_update(self):
+        for mean, now in zip(self.average.parameters(), self.model.parameters(), strict=True):
+            mean.lerp_(now, 0.1)
+        for kept, now in zip(self.average.buffers(), self.model.buffers(), strict=True):
+            kept.copy_(now)
+
+    def evaluate(self):
+        self.model.eval()
+        self.model = self.average
+        super().evaluate()
 
 
 class AveragesHaveStatistics(Loop):
@@ -3034,4 +3131,4 @@ class AccumulatedLossesAreAveraged(LossesOfMicroBatchesAreAveraged):
         return list(super().make_loader())
 
 
-BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence)
+BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence, Places)

@@ -126,6 +126,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "scaled",
         "scored_padding",
         "softmax_dims",
+        "softmaxes_across",
         "sorted_splits",
         "spread_sums",
         "states_held",

@@ -25,6 +25,7 @@ from tspec.runtime.live.checkpoints.stored import StoredTensors
 from tspec.runtime.live.convert import VISITED, convert, tensors_in
 from tspec.runtime.live.entities.data import BatchSubjects, LoaderSubjects
 from tspec.runtime.live.entities.kind import UNKNOWN, ColumnReader, SubjectKind, asked
+from tspec.runtime.live.entities.lengths import steps_left
 from tspec.runtime.live.entities.messages import MessageSubjects
 from tspec.runtime.live.entities.modules import ModuleSubjects, repeated_places
 from tspec.runtime.live.entities.optimizers import (
@@ -32,7 +33,6 @@ from tspec.runtime.live.entities.optimizers import (
     ParamGroupSubjects,
     SchedulerSubjects,
     held_by,
-    steps_left,
     steps_made,
 )
 from tspec.runtime.live.entities.others import GeneratorSubjects, ScalerSubjects, WrapperSubjects

@@ -13,6 +13,7 @@ import torch
 from tspec.runtime.edges import Ref
 from tspec.runtime.live.convert import one_number, plain_values, scalar
 from tspec.runtime.live.entities.kind import ABSENT, UNKNOWN, asked
+from tspec.runtime.live.entities.lengths import largest_number, total_steps
 from tspec.runtime.live.instrument.dotted import spellings
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.numbered import NumberedObjects
@@ -340,6 +341,8 @@ class SchedulerSubjects:
             return ABSENT if held is None else Ref("optimizer", held)
         if name == "total_steps":
             return total_steps(thing)
+        if name == "largest_number":
+            return largest_number(thing)
         if name == "began":
             if thing not in self._began:
                 self.begins(thing)
@@ -351,16 +354,6 @@ def _rates(optimizer: Any) -> list[Any]:
     """The learning rates of an optimizer's groups."""
     rates = [group.get("lr") for group in groups_of(optimizer)]
     return [one_number(each) if isinstance(each, torch.Tensor) else each for each in rates]
-
-
-def total_steps(scheduler: Any) -> Any:
-    """The number of steps that a scheduler was built for; absent if it does not record that number."""
-    kinds = {base.__name__ for base in type(scheduler).__mro__}
-    for kind, name in _LENGTHS.items():
-        if kind in kinds:
-            length = scalar(asked(scheduler, name))
-            return int(length) if isinstance(length, (int, float)) else length
-    return ABSENT
 
 
 def steps_made(optimizer: Any, loaded: Any = None) -> int:
@@ -375,22 +368,3 @@ def steps_made(optimizer: Any, loaded: Any = None) -> int:
         if isinstance(values, Mapping) and "step" in values
     ]
     return max(made, default=0)
-
-
-def steps_left(scheduler: Any) -> int | None:
-    """A scheduler's total number of steps, minus those it has made and the one that begins.
-
-    None if it has no total.
-    """
-    total, made = total_steps(scheduler), scalar(asked(scheduler, "last_epoch"))
-    if not isinstance(total, int) or not isinstance(made, int):
-        return None
-    return total - made - 1
-
-
-_LENGTHS = {
-    "CosineAnnealingLR": "T_max",
-    "OneCycleLR": "total_steps",
-    "PolynomialLR": "total_iters",
-}
-"""Class name of a scheduler -> its attribute that holds the number of steps it was built for."""

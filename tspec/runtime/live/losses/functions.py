@@ -9,6 +9,7 @@ from tspec.runtime.live.losses.alignments import blank_labels, without_room
 from tspec.runtime.live.losses.bootstrapped import moving_targets
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
+from tspec.runtime.live.losses.class_softmaxes import softmaxes_across
 from tspec.runtime.live.losses.constants import TERMS, ConstantTerms
 from tspec.runtime.live.losses.derivatives import is_of_parameters, lacks_graph, whole_norms
 from tspec.runtime.live.losses.dropped import is_dropped
@@ -93,6 +94,7 @@ def loss_functions(
         "over_classes": over_classes,
         "over_labels": over_labels,
         "softmax_dims": of_first(PASSES, softmax_dims),
+        "softmaxes_across": of_first(PASSES, softmaxes_across),
         "operations": LossOperations().operations,
         "weak_masks": of_first(PASSES, weak_masks),
         **LossTerms(before_update).functions,
