@@ -1593,6 +1593,54 @@ class SumsOverTheBatchCountOnce(Loop):
         return (errors + (far.sum() if self.faulty else far.sum(1))).mean()
 
 
+class Draws(nn.Module):
+    """Draws a picture again from eight numbers of which it has told a distribution."""
+
+    def __init__(self, takes_root: bool) -> None:
+        super().__init__()
+        self.read, self.draw, self.takes_root = nn.Linear(64, 16), nn.Linear(8, 64), takes_root
+
+    def forward(self, images):
+        self.mean, self.spread = self.read(images).chunk(2, -1)
+        power = 0.5 * self.spread if self.takes_root else self.spread
+        return self.draw(self.mean + torch.randn_like(power) * torch.exp(power))
+
+
+class DivergencesGetSmaller(Loop):
+    """A variational autoencoder."""
+
+    def build(self):
+        return Draws(takes_root=True)
+
+    def forward(self, images):
+        self.images = images
+        return super().forward(images)
+
+    def divergence(self):
+        mean, spread = self.model.mean, self.model.spread
+        return -0.5 * torch.sum(1 + spread - mean.pow(2) - spread.exp())
+
+    def loss(self, output, labels):
+        errors = F.binary_cross_entropy_with_logits(output, self.images, reduction="sum")
+        return errors - self.divergence() if self.faulty else errors + self.divergence()
+
+
+class DivergencesAreReducedAsTheOtherLoss(DivergencesGetSmaller):
+    def loss(self, output, labels):
+        reduction = "mean" if self.faulty else "sum"
+        errors = F.binary_cross_entropy_with_logits(output, self.images, reduction=reduction)
+        return errors + self.divergence()
+
+
+class NoiseIsScaledByStandardDeviations(DivergencesGetSmaller):
+    def build(self):
+        return Draws(takes_root=not self.faulty)
+
+    def loss(self, output, labels):
+        errors = F.binary_cross_entropy_with_logits(output, self.images, reduction="sum")
+        return errors + self.divergence()
+
+
 class BatchNormsLearnTheirStatistics(Loop):
     """A momentum of 0 keeps statistics: those of a first batch, or those that the norm began with."""
 

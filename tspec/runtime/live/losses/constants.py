@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, only_input, operation_of
+from tspec.runtime.live.losses.graph import operation_of
 from tspec.runtime.live.losses.marks import Mark
-from tspec.runtime.live.losses.sums import constant_of
+from tspec.runtime.live.losses.sums import weighted_terms
 
 _VALUE: Mark[torch.Tensor] = Mark("value")
 """The value of the result that a node computed."""
@@ -19,8 +19,6 @@ LEAST = 3
 """The number of losses of one form that show whether their constant part varies."""
 _ROUND_OFF = 1e-5
 """The largest part of a loss that rounding of its sum causes."""
-_CHAIN = 64
-"""The number of operations that are followed back from a loss to its terms."""
 _EXACT = frozenset({torch.float32, torch.float64})
 
 
@@ -88,37 +86,9 @@ def _terms(last: Any) -> list[tuple[str, torch.Tensor, float]] | None:
     """The terms of a sum: operation, value and factor of each. None if no term lacks a graph, or the value of another
     one is unknown.
     """
-    found: list[tuple[str, torch.Tensor, float]] = []
-    has_constant = False
-    waiting = [(last, 1.0)]
-    for _ in range(_CHAIN):
-        if not waiting:
-            return found if has_constant else None
-        node, factor = waiting.pop()
-        operation, value = operation_of(node), _VALUE.of(node)
-        if value is not None:
-            found.append((operation, value, factor))
-        elif operation in ("Add", "Sub"):
-            factors = (factor, factor * node._saved_alpha * (1 if operation == "Add" else -1))
-            for (following, _), of in zip(node.next_functions, factors, strict=True):
-                has_constant = has_constant or following is None
-                waiting += [] if following is None else [(following, of)]
-        else:
-            scale = _scale(node, operation)
-            following = only_input(node)
-            if scale is None or following is None:
-                return None
-            waiting.append((following, factor * scale))
-    return None
-
-
-def _scale(node: Any, operation: str) -> float | None:
-    """The number by which a node multiplies its only input; None if it does something else."""
-    if operation in KEEPS | RESHAPES:
-        return 1.0
-    if operation == "Neg":
-        return -1.0
-    constant = constant_of(node) if operation in ("Mul", "Div") else None
-    if constant is None or (operation == "Div" and not constant):
-        return None
-    return 1 / constant if operation == "Div" else constant
+    terms = list(weighted_terms(last, _VALUE.on))
+    known = [(node, _VALUE.of(node), factor) for node, factor in terms if node is not None]
+    found = [
+        (operation_of(node), value, factor) for node, value, factor in known if value is not None
+    ]
+    return found if len(found) == len(known) < len(terms) else None

@@ -12,6 +12,11 @@ from tspec.runtime.live.losses.choices import choices_across
 from tspec.runtime.live.losses.class_softmaxes import softmaxes_across
 from tspec.runtime.live.losses.constants import TERMS, ConstantTerms
 from tspec.runtime.live.losses.derivatives import is_of_parameters, lacks_graph, whole_norms
+from tspec.runtime.live.losses.divergences import (
+    grown_divergences,
+    mixed_reductions,
+    variances_as_deviations,
+)
 from tspec.runtime.live.losses.dropped import is_dropped
 from tspec.runtime.live.losses.endings import SequenceEndings
 from tspec.runtime.live.losses.entropies import Entropies
@@ -125,6 +130,9 @@ def loss_functions(
         "off_ratios": of_first(RATIOS, off_ratios),
         "stretched_squares": of_first(PASSES, stretched_squares),
         "spread_sums": of_first(PASSES, spread_sums),
+        "grown_divergences": of_first(PASSES, grown_divergences),
+        "mixed_reductions": of_first(PASSES, mixed_reductions),
+        "variances_as_deviations": of_first(PASSES, variances_as_deviations),
         "moving_targets": of_first(PASSES, moving_targets),
         "moving_weights": of_first(PASSES, moving_weights),
         "takes_larger_gain": of_first(PASSES, takes_larger_gain),

@@ -39,7 +39,14 @@ _POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Pow", "Square",
 def ends(losses: Any, is_term: Callable[[Any], bool]) -> Iterator[tuple[Any, int]]:
     """The last nodes of a graph, back to the terms, each with the sign with which it counts."""
     tensors = losses if isinstance(losses, (list, tuple)) else (losses,)
-    waiting = [(each.grad_fn, 1) for each in tensors if getattr(each, "grad_fn", None) is not None]
+    for each in tensors:
+        if getattr(each, "grad_fn", None) is not None:
+            yield from signed_terms(each.grad_fn, is_term)
+
+
+def signed_terms(last: Any, is_term: Callable[[Any], bool]) -> Iterator[tuple[Any, int]]:
+    """The nodes of the sum that a node computes, back to the terms, each with the sign with which it counts."""
+    waiting = [(last, 1)]
     for _ in range(_CHAIN):
         if not waiting:
             return
@@ -52,6 +59,42 @@ def ends(losses: Any, is_term: Callable[[Any], bool]) -> Iterator[tuple[Any, int
                 for (following, _), of in zip(node.next_functions, signs, strict=False)
                 if following is not None and of
             ]
+
+
+def weighted_terms(last: Any, is_term: Callable[[Any], bool]) -> Iterator[tuple[Any, float]]:
+    """The terms of the sum that a node computes, each with the number by which it is multiplied.
+
+    A term is a node that `is_term`, or that does more than to add, to subtract and to multiply by a number;
+    None stands for a constant.
+    """
+    waiting = [(last, 1.0)]
+    for _ in range(_CHAIN):
+        if not waiting:
+            return
+        node, factor = waiting.pop()
+        operation = "" if node is None or is_term(node) else operation_of(node)
+        scale = _scale(node, operation)
+        if operation in ("Add", "Sub"):
+            factors = (factor, factor * node._saved_alpha * (1 if operation == "Add" else -1))
+            inputs = [following for following, _ in node.next_functions]
+            waiting += zip(inputs, factors, strict=True)
+        elif scale is not None and only_input(node) is not None:
+            waiting.append((only_input(node), factor * scale))
+        else:
+            yield node, factor
+    yield from waiting
+
+
+def _scale(node: Any, operation: str) -> float | None:
+    """The number by which a node multiplies its only input; None if it does something else."""
+    if operation in KEEPS | RESHAPES:
+        return 1.0
+    if operation == "Neg":
+        return -1.0
+    constant = constant_of(node) if operation in _SCALES else None
+    if constant is None or (operation == "Div" and not constant):
+        return None
+    return 1 / constant if operation == "Div" else constant
 
 
 def factor_of_all(losses: Any) -> float | None:
