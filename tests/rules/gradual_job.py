@@ -5,7 +5,7 @@ step 6 one rank goes on with empty moments of the last layer), `clamped` (one ra
 `same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average), `alone`
 (ranks draw their own weights, and nothing is averaged), `apart` (nothing is averaged but a metric, for which ranks gather
 their answers, and all layers train from the first step), `own_weights` (ranks draw their own weights), `left_out` (the
-gradients of the first layer are not averaged).
+gradients of the first layer are not averaged), `norms` (those of the norm are not).
 """
 
 import sys
