@@ -5,7 +5,8 @@ step 6 one rank goes on with empty moments of the last layer), `clamped` (one ra
 `same_data` (all ranks train on the batches of the first), `clipped_first` (each rank clips before ranks average), `alone`
 (ranks draw their own weights, and nothing is averaged), `apart` (nothing is averaged but a metric, for which ranks gather
 their answers, and all layers train from the first step), `own_weights` (ranks draw their own weights), `left_out` (the
-gradients of the first layer are not averaged), `norms` (those of the norm are not).
+gradients of the first layer are not averaged), `norms` (it begins with a norm, whose gradients
+are not averaged).
 """
 
 import sys
@@ -25,6 +26,8 @@ def work(rank: int, meeting: str, fault: str) -> None:
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     torch.manual_seed(rank if fault in ("alone", "own_weights") else 0)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+    if fault == "norms":
+        model[0] = nn.Sequential(nn.LayerNorm(8), model[0])
     optimizer = make_optimizer(model)
     for step in range(1, STEPS + 1):
         if step == (1 if fault == "apart" else UNFROZEN):
@@ -35,7 +38,7 @@ def work(rank: int, meeting: str, fault: str) -> None:
         if fault == "clipped_first":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         if fault not in ("alone", "apart"):
-            average(optimizer, fault)
+            average(optimizer, fault, [*model[0][0].parameters()] if fault == "norms" else [])
         if fault != "clipped_first":
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -68,15 +71,16 @@ def gather_answers(answers: torch.Tensor) -> None:
     dist.all_gather([torch.empty_like(answers) for _ in range(2)], answers)
 
 
-def average(optimizer: torch.optim.Optimizer, fault: str) -> None:
+def average(optimizer: torch.optim.Optimizer, fault: str, own: list[nn.Parameter]) -> None:
     for group in optimizer.param_groups:
         if fault == "unaveraged" and group["lr"] == 0:
             continue
         if fault == "left_out" and group["lr"] != 0:
             continue
         for parameter in group["params"]:
-            dist.all_reduce(parameter.grad)
-            parameter.grad /= 2
+            if all(parameter is not each for each in own):
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= 2
 
 
 if __name__ == "__main__":

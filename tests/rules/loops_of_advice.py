@@ -957,6 +957,27 @@ class NoiseIsDrawnInEachStep(Advised):
         self.learnt.step()
 
 
+class UpdatesUseNoGradientsOfOtherLosses(NoiseIsDrawnInEachStep):
+    """Both losses reach the generator, and its gradients are cleared before the first of them."""
+
+    pack = "essentials"
+    steps = 6
+
+    def clear(self):
+        super().clear()
+        self.learnt.zero_grad()
+
+    def forward(self, images):
+        self.made = self.generator(torch.randn(32, 16))
+        again = self.generator(torch.randn(32, 16))
+        return torch.cat([self.model(images), self.model(again if self.faulty else again.detach())])
+
+    def after_update(self):
+        made = self.model(self.made)
+        F.binary_cross_entropy_with_logits(made, torch.ones_like(made)).backward()
+        self.learnt.step()
+
+
 class TargetsChangeWithBatches(Advised):
     """The noise that should be predicted is drawn before the loop."""
 

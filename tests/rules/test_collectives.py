@@ -54,6 +54,7 @@ FAULTS_BY_HAND = (
     ("same_data", "replicas", "ranks_that_reduce_gradients_have_different_inputs"),
     ("own_weights", "replicas", "parameters_with_one_gradient_start_alike"),
     ("left_out", "replicas", "parameters_that_start_alike_stay_alike"),
+    ("norms", "replicas", "constant_parameters_of_replicas_stay_alike"),
     ("own_weights", "data_parallel", "parameters_start_alike"),
 )
 """A fault of `gradual_job.py`, and a pack with a rule that finds it."""

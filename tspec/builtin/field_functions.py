@@ -83,6 +83,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "factor_of_all",
         "first_row_alone",
         "for_parameters",
+        "foreign",
         "grown_divergences",
         "held_out_evaluations",
         "highest_factor",

@@ -118,6 +118,7 @@ ARGUMENTS = {
     "grad_norm": "values",
     "reused": "clearing",
     "dropped": "clearing",
+    "foreign": "clearing",
     "doubled": "ownership",
     "success": "stepping",
     "resumed": "checkpoint",

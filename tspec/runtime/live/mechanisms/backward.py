@@ -27,6 +27,7 @@ class BackwardListener(Listener):
         self._job = job
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
+        self._mixes = job.spec.computes("foreign")
         self._sent = SentUpdates(job)
 
     def before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -40,6 +41,8 @@ class BackwardListener(Listener):
             self._job.known.loss_is(loss)
         self._job.state.updates.reused.before_backward()
         self._job.state.updates.dropped.before_backward()
+        if self._mixes:
+            self._job.state.updates.pass_begins()
         self._job.do(Backward(microbatch=self._job.chunk))
         self._job.taken_up(gradients=gradients)
         return True
@@ -53,6 +56,8 @@ class BackwardListener(Listener):
                 self._job.state.updates.sample_gradients()
             if self._drops:
                 self._job.state.updates.count_pass()
+            if self._mixes:
+                self._job.state.updates.pass_ends()
             self._job.do(Backward(ended=True))
             self._sent.pass_ended()
 

@@ -35,6 +35,7 @@ class ZeroGradListener(Listener):
             cleared = self._cleared(args[0], parameters)
         self._job.state.updates.reused.cleared(parameters)
         self._job.state.updates.dropped.cleared(parameters)
+        self._job.state.updates.foreign.cleared(parameters)
         self._job.state.updates.with_gradient.cleared(parameters)
         self._job.do(LivingOptimizers(self._job.state.living_optimizers()))
         self._job.do(Clear(cleared))

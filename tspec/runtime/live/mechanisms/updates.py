@@ -38,6 +38,7 @@ class UpdateListener(Listener):
         self._scales = job.spec.computes("scaled")
         self._drops = job.spec.computes("dropped")
         self._doubles = job.spec.computes("doubled")
+        self._mixes = job.spec.computes("foreign")
         self._beginnings = job.spec.computes("unrelated_averages") or "averaged" in read
         self._copies = not read.isdisjoint({"copies", "averaged"})
         self._gradients = not read.isdisjoint({"had_gradient", "updates_without_gradient"})
@@ -60,6 +61,8 @@ class UpdateListener(Listener):
             updates.scaled.before_update(number)
         if self._drops:
             updates.dropped.before_update(number)
+        if self._mixes:
+            updates.foreign.before_update(number)
         if self._doubles and isinstance(args[0], torch.optim.Optimizer):
             updates.doubled.before_update(number, held)
         if self._gradients:

@@ -19,6 +19,7 @@ from tspec.runtime.live.updates.copied import CopiedParameters
 from tspec.runtime.live.updates.doubled import DoubledUpdates
 from tspec.runtime.live.updates.dropped import DroppedPasses
 from tspec.runtime.live.updates.elsewhere import ElsewhereUpdatedParameters
+from tspec.runtime.live.updates.foreign import ForeignGradients
 from tspec.runtime.live.updates.gradients import UpdatedWithGradient
 from tspec.runtime.live.updates.interpolated import InterpolatedParameters
 from tspec.runtime.live.updates.projected import ProjectedParameters, ReadFeatures
@@ -48,6 +49,7 @@ class UpdateHistory:
         self.doubled = DoubledUpdates()
         self.scaled = GradientFactors(first=lambda: ranks.world > 1)
         self.dropped = DroppedPasses()
+        self.foreign = ForeignGradients()
         self.beginnings = AverageBeginnings()
         self.uncalled = UncalledModels()
         self.with_gradient = UpdatedWithGradient()
@@ -73,6 +75,7 @@ class UpdateHistory:
             "doubled": self._doubled,
             "scaled": self._scaled,
             "dropped": self._dropped,
+            "foreign": self._foreign,
             "unrelated_averages": self._unrelated_averages,
         }
 
@@ -86,6 +89,7 @@ class UpdateHistory:
             self.doubled,
             self.scaled,
             self.dropped,
+            self.foreign,
             self.beginnings,
             self.with_gradient,
         ):
@@ -169,6 +173,25 @@ class UpdateHistory:
             if self.dropped.is_due(number):
                 self.dropped.after_backward(number, held_by(optimizer))
 
+    def pass_begins(self) -> None:
+        """A backward pass begins: note the gradients that exist, in a job of several optimizers whose next
+        updates are checked.
+        """
+        for number, held in self._of_several():
+            self.foreign.before_backward(number, held)
+
+    def pass_ends(self) -> None:
+        """The pass is over: note which optimizers it has reached."""
+        self.foreign.after_backward(self._of_several())
+
+    def _of_several(self) -> list[tuple[int, Sequence[torch.Tensor]]]:
+        """The numbers of several optimizers whose next update is checked, and what they hold."""
+        optimizers = list(self._optimizers.things().values())
+        if len(optimizers) < 2:
+            return []
+        numbered = [(self._optimizers.numbered.number(each), each) for each in optimizers]
+        return [(number, held_by(each)) for number, each in numbered if self.foreign.is_due(number)]
+
     def _elsewhere(self, parameter: torch.Tensor) -> Any:
         """True if another rank is known to update the parameter."""
         return self._ranks.world > 1 and self.elsewhere.of(parameter)
@@ -193,6 +216,10 @@ class UpdateHistory:
         `result`.
         """
         return self.beginnings.of(self._optimizers.numbered.number(optimizer))
+
+    def _foreign(self, optimizer: Any, result: Any) -> int | None:
+        """The number of passes of other optimizers that the update with this `result` has used."""
+        return self.foreign.of(self._optimizers.numbered.number(optimizer))
 
     def _dropped(self, optimizer: Any, result: Any) -> int | None:
         """The number of passes that were dropped before the update with this `result`."""
