@@ -782,6 +782,18 @@ class LearnedDrawsCarryGradients(Loop):
         return F.mse_loss(output, self.images)
 
 
+class DrawsByFunctionCarryGradients(LearnedDrawsCarryGradients):
+    rule = "learned_draws_carry_gradients"
+
+    def build(self):
+        def draw(normal):
+            if self.faulty:
+                return torch.normal(normal.loc, normal.scale)
+            return normal.loc + normal.scale * torch.normal(torch.zeros_like(normal.loc), 1.0)
+
+        return Encodes(draw)
+
+
 class SchedulesCountWhatTheyWereBuiltFor(Loop):
     """Two epochs of ten updates."""
 

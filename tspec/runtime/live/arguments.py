@@ -22,6 +22,7 @@ _BUILTIN_PARAMETERS = {
     "conv1d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
     "conv2d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
     "conv3d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
+    "normal": ("mean", "std", "generator"),
     "scaled_dot_product_attention": (
         "query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale",
     ),
