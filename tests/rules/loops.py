@@ -2630,6 +2630,29 @@ class TargetsAreTheNextTokens(Continues):
         self.shift = 0 if faulty else 1
 
 
+class ReadsOn(nn.Module):
+    """Reads tokens one after the other."""
+
+    def __init__(self, batch_first: bool) -> None:
+        super().__init__()
+        self.embed, self.out = nn.Embedding(17, 16), nn.Linear(16, 17)
+        self.layer = nn.GRU(16, 16, batch_first=batch_first)
+
+    def forward(self, tokens):
+        return self.out(self.layer(self.embed(tokens))[0])
+
+
+class LayersReadTokensInTheirOrder(Continues):
+    """Its batches are made by hand."""
+
+    def make_loader(self):
+        rows = torch.randperm(len(DIGITS)).split(32)
+        return [(DIGITS.images[each], DIGITS.labels[each]) for each in rows]
+
+    def build(self):
+        return ReadsOn(batch_first=not self.faulty)
+
+
 class PickedTargetsAreTheNextTokens(TargetsAreTheNextTokens):
     def loss(self, output, labels):
         return -output.log_softmax(-1).gather(1, self.targets[:, None]).mean()

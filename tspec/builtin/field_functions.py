@@ -46,6 +46,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "picked_padding",
         "picked_sees_later",
         "rows_swapped",
+        "samples_and_places",
         "sees_later",
         "sees_padding",
         "shows_padding",

@@ -73,6 +73,7 @@ def loss_functions(
     picked, constants, last_states = PickedTokens(tokens), ConstantTerms(), LastStates(padding)
     return {
         "tokens_ahead": tokens.tokens_ahead,
+        "samples_and_places": tokens.samples_and_places,
         "visible_targets": tokens.visible_targets,
         "visible_chosen": tokens.visible_chosen,
         "counted_padding": tokens.counted_padding,

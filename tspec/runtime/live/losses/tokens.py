@@ -226,6 +226,15 @@ class TokenHistory:
                 return order
         return None
 
+    def samples_and_places(self, target: torch.Tensor, ignored: int) -> list[int] | None:
+        """The number of sequences and that of their places, `[batch, places]` as the tokens, if the targets are
+        the next tokens. None of tokens with the places first, and after the first losses.
+        """
+        found = None if self.is_over() else self.next_tokens(target, ignored)
+        if found is None or not any(each is found[0] for each in self._inputs):
+            return None
+        return list(found[0].shape)
+
     def next_tokens(
         self, target: torch.Tensor, ignored: int
     ) -> tuple[torch.Tensor, torch.Tensor] | None:
