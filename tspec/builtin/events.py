@@ -122,6 +122,7 @@ _ROWS = (
     _light("cross_entropy"),
     _light("decision"),
     _light("drawing"),
+    _light("drawn", inner=True),
     _light("recurrent", inner=True),
     _light("seeding"),
     _light("forking"),
