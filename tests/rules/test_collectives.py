@@ -20,6 +20,7 @@ BY_HAND = Path(__file__).with_name("gradual_job.py")
 CUT_BY_HAND = Path(__file__).with_name("cut_by_hand_job.py")
 OWNERS = Path(__file__).with_name("owners_job.py")
 SHARDED_BY_HAND = Path(__file__).with_name("sharded_by_hand_job.py")
+CONTRASTIVE = Path(__file__).with_name("contrastive_job.py")
 RESUMED = Path(__file__).with_name("resumed_by_hand_job.py")
 STAGES = Path(__file__).with_name("stages_by_hand_job.py")
 STATISTICS = Path(__file__).with_name("statistics_job.py")
@@ -180,6 +181,21 @@ def test_faults_of_averages_by_hand(fault, pack, rule, tmp_path):
     done, found = run(tmp_path, fault, packs=(pack,), job=BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr
     assert rule in {each for each, _ in found}
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(
+    ("words", "rules"),
+    [
+        ((), set()),
+        (("own",), set()),
+        (("offset",), {"labels_of_gathered_candidates_begin_at_their_rank"}),
+    ],
+)
+def test_candidates_that_ranks_gather(words, rules, tmp_path):
+    done, found = run(tmp_path, *words, packs=("essentials",), job=CONTRASTIVE)
+    assert {each for each, _ in found} == rules, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ ELSEWHERE = {
     # what needs ranks that average by hand: test_collectives.py
     "ranks_learn_from_one_another", "ranks_end_with_one_model",
     "parameters_with_one_gradient_start_alike", "parameters_that_start_alike_stay_alike",
-    "constant_parameters_of_replicas_stay_alike",
+    "constant_parameters_of_replicas_stay_alike", "labels_of_gathered_candidates_begin_at_their_rank",
     "ranks_that_reduce_gradients_have_different_inputs",
     # what needs ranks that average by hand, or layers that are cut: native/faults.py
     "averaged_parameters_start_alike", "ranks_that_share_classes_have_the_same_targets",
