@@ -81,6 +81,9 @@ FAULTS_OF_STAGES = tuple(
 FAULTS_OF_STATISTICS = (("own", "buffers_agree_when_saved"),)
 """A fault of `statistics_job.py`, and a rule of the pack advice that finds it."""
 
+FAULTS_OF_CANDIDATES = (("offset", "labels_of_gathered_candidates_begin_at_their_rank"),)
+"""A fault of `contrastive_job.py`, and the only rule that finds it."""
+
 FAULTS_OF_OWNERS = (
     ("unheld", "optimizers_hold_all_trainable_parameters", "0.bias"),
     ("left", "parameters_that_agreed_keep_agreeing", "2.weight"),
@@ -185,17 +188,11 @@ def test_faults_of_averages_by_hand(fault, pack, rule, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.gloo
-@pytest.mark.parametrize(
-    ("words", "rules"),
-    [
-        ((), set()),
-        (("own",), set()),
-        (("offset",), {"labels_of_gathered_candidates_begin_at_their_rank"}),
-    ],
-)
-def test_candidates_that_ranks_gather(words, rules, tmp_path):
-    done, found = run(tmp_path, *words, packs=("essentials",), job=CONTRASTIVE)
-    assert {each for each, _ in found} == rules, done.stdout + done.stderr
+@pytest.mark.parametrize(("kind", "rule"), [("", ""), ("own", ""), *FAULTS_OF_CANDIDATES])
+def test_candidates_that_ranks_gather(kind, rule, tmp_path):
+    done, found = run(tmp_path, kind, packs=("essentials",), job=CONTRASTIVE)
+    expected = {rule} if rule else set()
+    assert {each for each, _ in found} == expected, done.stdout + done.stderr
 
 
 @pytest.mark.slow
