@@ -401,8 +401,6 @@ class FrozenModelsAnswerWithoutDropout(Loop):
 class ModelsTrainedBeforeAnswerWithoutDropout(FrozenModelsAnswerWithoutDropout):
     """The teacher was trained here, and is put into evaluation mode, or is not."""
 
-    steps = 16
-
     def prepared(self):
         self.teacher = self.build()
         optimizer = torch.optim.SGD(self.teacher.parameters(), lr=0.1)
@@ -411,7 +409,7 @@ class ModelsTrainedBeforeAnswerWithoutDropout(FrozenModelsAnswerWithoutDropout):
             F.cross_entropy(self.teacher(DIGITS.images[:32]), DIGITS.labels[:32]).backward()
             optimizer.step()
         self.teacher.train(self.faulty)
-        self.teachers = optimizer
+        self.of_teacher = optimizer  # it lives on, as in a script
 
     def forward(self, images):
         with torch.no_grad():
@@ -1626,7 +1624,7 @@ class Draws(nn.Module):
         return self.draw(self.mean + torch.randn_like(power) * torch.exp(power))
 
 
-class DivergencesGetSmaller(Loop):
+class Autoencodes(Loop):
     """A variational autoencoder."""
 
     def build(self):
@@ -1640,25 +1638,27 @@ class DivergencesGetSmaller(Loop):
         mean, spread = self.model.mean, self.model.spread
         return -0.5 * torch.sum(1 + spread - mean.pow(2) - spread.exp())
 
+    def errors(self, output, reduction="sum"):
+        return F.binary_cross_entropy_with_logits(output, self.images, reduction=reduction)
+
     def loss(self, output, labels):
-        errors = F.binary_cross_entropy_with_logits(output, self.images, reduction="sum")
-        return errors - self.divergence() if self.faulty else errors + self.divergence()
+        return self.errors(output) + self.divergence()
 
 
-class DivergencesAreReducedAsTheOtherLoss(DivergencesGetSmaller):
+class DivergencesGetSmaller(Autoencodes):
     def loss(self, output, labels):
-        reduction = "mean" if self.faulty else "sum"
-        errors = F.binary_cross_entropy_with_logits(output, self.images, reduction=reduction)
-        return errors + self.divergence()
+        sign = -1 if self.faulty else 1
+        return self.errors(output) + sign * self.divergence()
 
 
-class NoiseIsScaledByStandardDeviations(DivergencesGetSmaller):
+class DivergencesAreReducedAsTheOtherLoss(Autoencodes):
+    def loss(self, output, labels):
+        return self.errors(output, "mean" if self.faulty else "sum") + self.divergence()
+
+
+class NoiseIsScaledByStandardDeviations(Autoencodes):
     def build(self):
         return Draws(takes_root=not self.faulty)
-
-    def loss(self, output, labels):
-        errors = F.binary_cross_entropy_with_logits(output, self.images, reduction="sum")
-        return errors + self.divergence()
 
 
 class BatchNormsLearnTheirStatistics(Loop):
@@ -3222,4 +3222,4 @@ class AccumulatedLossesAreAveraged(LossesOfMicroBatchesAreAveraged):
         return list(super().make_loader())
 
 
-BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence, Places)
+BASES = (Loop, FromGiven, LoadsBoth, Saves, Accumulates, Continues, Divergence, Places, Autoencodes)

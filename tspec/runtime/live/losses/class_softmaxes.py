@@ -1,4 +1,4 @@
-"""Finds the logits of a class loss of which another softmax sums over something else than the classes."""
+"""Finds a second softmax of the logits of a class loss, over another dimension than the classes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _CHAIN = 8
 
 
 def softmaxes_across(losses: Any) -> list[str]:
-    """The shapes of logits of which a class loss takes the softmax over the classes, and another softmax in
-    the same graph sums over another dimension.
+    """The shapes of logits that a class loss and another softmax of the same graph use. The class loss takes
+    their softmax over the classes, the other softmax sums over another dimension.
 
     Square matrices are left out: similarities may be matched along both dimensions.
     """

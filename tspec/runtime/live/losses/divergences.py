@@ -29,9 +29,8 @@ LEAST_FACTOR = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Divergence:
-    """The terms `exp(logvar)` and `logvar` of a divergence."""
+    """A divergence in the sum that a loss is."""
 
-    variance: Any
     log_variance: tuple[Any, int]
     """The node that computed the logarithm of the variance, and which of its results it is."""
     sign: int
@@ -96,7 +95,7 @@ def _divergences(terms: list[tuple[Any, int]]) -> Iterator[_Divergence]:
         log_variance = node.next_functions[0]
         squares = (each for each, of in terms if of == sign and _is_square(each))
         if (log_variance[0], -sign) in terms and next(squares, None) is not None:
-            yield _Divergence(node, log_variance, sign)
+            yield _Divergence(log_variance, sign)
 
 
 def _is_square(node: Any) -> bool:

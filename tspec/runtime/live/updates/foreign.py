@@ -41,11 +41,11 @@ class _Passes:
 
 
 class ForeignGradients:
-    """Follows which passes have reached the parameters of which optimizer, in a job of several optimizers.
+    """In a job of several optimizers, notes for each one the passes that gave its parameters a gradient.
 
-    A pass is foreign to an update if another optimizer has made an update of it, before the last pass of this
-    one. The last pass must reach the other optimizer too, which clears what it leaves there: optimizers that
-    accumulate, each over passes of its own number, use all of them.
+    A pass is foreign to an update if another optimizer used it for an update before the last pass of this one.
+    The last pass must reach the other optimizer too, and that optimizer clears the gradient unused. Optimizers
+    that accumulate over different numbers of passes use all gradients, so they have no foreign passes.
     """
 
     def __init__(self) -> None:
@@ -88,12 +88,11 @@ class ForeignGradients:
             return
         others = [each for each in self._optimizers.values() if each is not known and each.discards]
         *earlier, last = known.reached or [0]
-        known.of_update = sum(
+        foreign = sum(
             any(each in other.used and last in other.reached for other in others)
             for each in earlier
         )
-        if known.updates >= LOOKED_AT:
-            known.of_update = None
+        known.of_update = foreign if known.updates < LOOKED_AT else None
         known.used = frozenset(known.reached)
         known.updates += 1
 
