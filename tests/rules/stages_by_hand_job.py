@@ -1,7 +1,8 @@
 """Two gloo ranks, a stage each: four micro-batches go forward, and their gradients back.
 
 `stages_by_hand_job.py [FAULT]`. Faults: `gradient` (the first stage receives the gradients of the third micro-batch and
-does not use them), `activation` (the second stage receives the third micro-batch and computes on the second one again).
+does not use them), `activation` (the second stage receives the third micro-batch and computes on the second one again), `buffer` (the second
+stage receives all micro-batches in one tensor, before their backward passes).
 """
 
 import sys
@@ -44,16 +45,16 @@ def first(model: nn.Module, batch: torch.Tensor, fault: str) -> None:
 
 
 def second(model: nn.Module, batch: torch.Tensor, fault: str) -> None:
-    inputs = [torch.empty(ROWS, 8) for _ in batch]
-    for each in inputs:
-        dist.recv(each, 0)
-    if fault == "activation":
-        given = [inputs[0], inputs[1], inputs[1].clone(), inputs[3]]
-    else:
-        given = inputs
-    for each, part in zip(given, batch, strict=True):
-        each.requires_grad_()
-        nn.functional.mse_loss(model(each), part.roll(1, -1)).div(PARTS).backward()
+    received, inputs, losses = torch.empty(ROWS, 8), [], []
+    for index, part in enumerate(batch):
+        if fault != "buffer":
+            received = torch.empty(ROWS, 8)
+        dist.recv(received, 0)
+        again = fault == "activation" and index == 2
+        inputs.append((inputs[1].clone() if again else received).detach().requires_grad_())
+        losses.append(nn.functional.mse_loss(model(inputs[-1]), part.roll(1, -1)).div(PARTS))
+    for each, loss in zip(inputs, losses, strict=True):
+        loss.backward()
         dist.send(each.grad, 0)
 
 

@@ -73,8 +73,10 @@ FAULTS_OF_RESUMED = (
 )
 """A fault of `resumed_by_hand_job.py`, and the rule of its packs that heads the report."""
 
-FAULTS_OF_STAGES = tuple(
-    (fault, "received_messages_are_used") for fault in ("gradient", "activation")
+FAULTS_OF_STAGES = (
+    ("gradient", "received_messages_are_used"),
+    ("activation", "received_messages_are_used"),
+    ("buffer", "receives_leave_inputs_until_their_backward"),
 )
 """A fault of `stages_by_hand_job.py`, and the only rule that finds it."""
 
@@ -248,7 +250,7 @@ def test_stages_that_use_all_messages(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_STAGES), (), {"gradient"}))
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_STAGES), {"buffer"}, {"gradient"}))
 def test_a_message_that_is_not_used(fault, tmp_path):
     packs = ("communication", "essentials")
     done, found = run(tmp_path, fault, packs=packs, job=STAGES)

@@ -139,6 +139,7 @@ _ROWS = (
     _light("all_reduce", tensor_names=True),
     _light("replicating"),
     _light("all_to_all"),
+    _light("receive"),
 )  # fmt: skip
 
 EVENTS: Mapping[str, EventRoles] = {row.name: row for row in _ROWS}

@@ -115,6 +115,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "operations",
         "over_classes",
         "over_labels",
+        "overwrites_input",
         "own_logits_alike",
         "passes_unused",
         "picked_across",

@@ -193,6 +193,7 @@ class LiveSource:
         messages = self.state.messages
         if messages.seen:
             messages.taken_up(self._seq)
+            self.state.receive_buffers.reads(tensors)
             for tensor in tensors:
                 messages.reading(tensor, lambda each: self.features((each,), FEATURES)[0])
             for gradient in gradients:

@@ -41,6 +41,7 @@ from tspec.runtime.live.entities.parameters import (
     OptimizerStateSubjects,
     ParameterSubjects,
 )
+from tspec.runtime.live.entities.receive_buffers import ReceiveBuffers
 from tspec.runtime.live.entities.stages import PipelineStages
 from tspec.runtime.live.evaluate import FUNCTIONS, Evaluator, ExpressionError, compiled
 from tspec.runtime.live.experts import UnusedExperts, sorted_splits
@@ -130,6 +131,7 @@ class SubjectRegistry:
         self.wrappers = WrapperSubjects(self.models, ranks)
         self.stages = PipelineStages(self.models, ranks)
         self.messages = MessageSubjects()
+        self.receive_buffers = ReceiveBuffers()
         self.pending = PendingCalls()
         self.tokens = TokenHistory(self._training)
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
@@ -199,6 +201,7 @@ class SubjectRegistry:
             "missing_keys": lambda saved: self.stored.missing_keys(self._saved(saved)),
             "for_parameters": self._for_parameters,
             "used_early": self.pending.used_early,
+            "overwrites_input": self.receive_buffers.overwrites_input,
             "before_update": self._before_update,
             "elements": lambda value: sum(each.numel() for each in tensors_in(value, VISITED)),
             "placements": placements,

@@ -41,6 +41,7 @@ class BackwardListener(Listener):
             self._job.known.loss_is(loss)
         self._job.state.updates.reused.before_backward()
         self._job.state.updates.dropped.before_backward()
+        self._job.state.receive_buffers.pass_begins()
         if self._mixes:
             self._job.state.updates.pass_begins()
         self._job.do(Backward(microbatch=self._job.chunk))

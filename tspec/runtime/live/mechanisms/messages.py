@@ -56,7 +56,10 @@ class ReceiveListener(_MessageListener):
         """The receive is issued."""
         self._messages.seen = True
         tensor = args[0] if args else kwargs.get("tensor")
-        if self._wanted and isinstance(tensor, torch.Tensor):
+        if not isinstance(tensor, torch.Tensor):
+            return
+        self._job.state.receive_buffers.receives(tensor)
+        if self._wanted:
             peer = _peer(args, kwargs, "src")
             self._messages.receiving(peer, self._job.rank, _tag(args, kwargs), tensor, result)
 
