@@ -999,6 +999,20 @@ class TargetsChangeWithBatches(Advised):
         return F.mse_loss(output, self.noise[: len(output)])
 
 
+class PredictedNoiseWasAddedToTheInput(TargetsChangeWithBatches):
+    """The noise that should be predicted is drawn once more."""
+
+    def forward(self, images):
+        self.noise = torch.randn(len(images), 64)
+        noised = images + self.noise
+        if self.faulty:
+            self.noise = torch.randn(len(images), 64)
+        return self.model(noised)
+
+    def make_loader(self):
+        return torch.utils.data.DataLoader(DIGITS, batch_size=64, shuffle=True)
+
+
 class TargetsChangeWithInputs(TargetsChangeWithBatches):
     """The script takes its batches from a list."""
 

@@ -98,6 +98,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "is_term",
         "known_samples",
         "lacks_graph",
+        "lacks_noise",
         "leaked_targets",
         "left_out",
         "loose_parameters",

@@ -61,6 +61,7 @@ from tspec.runtime.live.samples.given import DataOfLayers, KnownSamples
 from tspec.runtime.live.samples.held_out import HeldOutSamples
 from tspec.runtime.live.samples.images import ViewedImages
 from tspec.runtime.live.samples.leaks import LeakedTargets
+from tspec.runtime.live.samples.noise import NoisedInputs
 from tspec.runtime.live.samples.places import LookedUpPlaces
 from tspec.runtime.live.samples.repeated import RepeatedEvaluations
 from tspec.runtime.live.samples.scales import InputScales
@@ -137,6 +138,7 @@ class SubjectRegistry:
         self.loose = LooseParameters(self._is_held, self.models.is_attribute)
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
         self.leaks = LeakedTargets()
+        self.noised = NoisedInputs()
         self.evaluations = HeldOutEvaluations()
         self.repeated = RepeatedEvaluations()
         self.checkpoints = LoadedCheckpoints()
@@ -236,6 +238,7 @@ class SubjectRegistry:
             "sorted_splits": sorted_splits,
             "held_out_evaluations": self._held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
+            "lacks_noise": self.noised.lacks_noise,
             "enlarges_inputs": EnlargedInputs().enlarges_inputs,
             "new_labels": NewLabels().new_labels,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,

@@ -26,6 +26,7 @@ class ModuleCallListener(Listener):
         self._job = job
         self._counts_evaluations = job.spec.computes("held_out_evaluations")
         self._finds_leaks = job.spec.computes("leaked_targets")
+        self._finds_noise = job.spec.computes("lacks_noise")
         self._finds_masks = job.spec.computes("masked_labels")
 
     def says_something(self, module: nn.Module) -> bool:
@@ -55,6 +56,8 @@ class ModuleCallListener(Listener):
                     self._job.state.tokens.masked(kwargs)
                 if self._finds_leaks:
                     self._job.state.leaks.gives((*args[1:], *kwargs.values()))
+                if self._finds_noise:
+                    self._job.state.noised.gives((*args[1:], *kwargs.values()))
             if self._job.staggered:
                 self._job.taken_up(tensors_in((args[1:], kwargs)))
         else:
@@ -80,6 +83,8 @@ class ModuleCallListener(Listener):
     def ended(self, token: Any) -> None:
         """The module returned or raised."""
         self._job.threads.modules -= 1
+        if self._finds_noise and not self._job.threads.modules:
+            self._job.state.noised.returns()
 
 
 def counts_as_forward(module: Any) -> bool:
