@@ -4,7 +4,7 @@
 
 - `slices`: each rank updates a slice of all parameters, laid in a row; gradients are reduced and scattered
 - `owners`: each parameter is updated by one rank, which sends it to the others; gradients are averaged laid in a row
-- `gathered`: each rank gathers all gradients, and takes their mean
+- `gathered`: each rank gathers all gradients, and takes their mean; with the fault `summed`, their sum
 - `hooks`: gradients are averaged in the backward pass, two micro-batches a step
 - `averages`: parameters are averaged after each update, `seldom`: after each fourth, `exchanged`: each rank gathers all of
   them after each update, and takes their mean
@@ -100,7 +100,7 @@ def gathered(model: nn.Module, rank: int, fault: str) -> None:
         gradient = gradients(model)
         everyone = [torch.empty_like(gradient) for _ in range(WORLD)]
         dist.all_gather(everyone, gradient)
-        put(model, torch.stack(everyone).mean(0))
+        put(model, torch.stack(everyone).sum(0) / (1 if fault else WORLD))
         optimizer.step()
 
 

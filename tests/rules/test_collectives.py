@@ -306,6 +306,19 @@ def test_ranks_that_overwrite_what_the_others_learn(kind, tmp_path):
     assert {rule for rule, _ in found} == {dict(FAULTS_OF_SHARES)[kind]}
 
 
+FAULTS_OF_SUMS = (("gathered", "summed_gradients_are_averaged"),)
+"""A kind in which the fault adds up what ranks learned, and the only rule that finds it."""
+
+
+@pytest.mark.slow
+@pytest.mark.gloo
+@pytest.mark.parametrize(("kind", "rule"), FAULTS_OF_SUMS)
+def test_ranks_that_add_up_what_they_learn(kind, rule, tmp_path):
+    done, found = run(tmp_path, kind, "summed", packs=("essentials",), job=SHARDED_BY_HAND)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {each for each, _ in found} == {rule}
+
+
 @pytest.mark.slow
 @pytest.mark.gloo
 @pytest.mark.parametrize("fault", ["", "unreduced"])

@@ -21,6 +21,7 @@ from tests.rules.test_collectives import (
     FAULTS_OF_SHARES,
     FAULTS_OF_STAGES,
     FAULTS_OF_STATISTICS,
+    FAULTS_OF_SUMS,
 )
 from tests.rules.test_fire import VARIANTS
 from tests.rules.test_ranks import EXPECTED
@@ -38,7 +39,7 @@ FOUND = frozenset().union(
     (rule for *_, rule in (*FAULTS, *FAULTS_BY_HAND, *FAULTS_OF_PARTS)),
     (rule for _, rule, _ in FAULTS_OF_OWNERS),
     (rule for *_, rule in (*FAULTS_OF_SHARES, *FAULTS_OF_RESUMED, *FAULTS_OF_STATISTICS)),
-    (rule for _, rule in (*FAULTS_OF_STAGES, *FAULTS_OF_CANDIDATES)),
+    (rule for _, rule in (*FAULTS_OF_STAGES, *FAULTS_OF_CANDIDATES, *FAULTS_OF_SUMS)),
     (rule for _, rule in (*FAULTS_OF_CHECKPOINTS, *FAULTS_OF_RESUMED_PARTS, *FAULTS_OF_REPLICAS)),
     *EXPECTED.values(),
     (fault.expected.rule for fault in NATIVE if fault.expected),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tspec.runtime.live.losses.sums import factor_of_all, is_multiplied_by_zero
+from tspec.runtime.live.losses.sums import factor_of_all, is_average, is_multiplied_by_zero
 
 X = torch.tensor([1.0, 2.0], requires_grad=True)
 WEIGHT = torch.tensor(3.0, requires_grad=True)
@@ -39,3 +39,17 @@ def test_a_term_that_is_multiplied_by_zero() -> None:
     assert not is_multiplied_by_zero((0.1 * X.sum()).grad_fn)
     assert not is_multiplied_by_zero((X * torch.zeros(2)).grad_fn)
     assert not is_multiplied_by_zero((X.sum() * WEIGHT).grad_fn)
+
+
+def test_averages_and_sums_of_averages() -> None:
+    logits, labels = torch.randn(8, 5, requires_grad=True), torch.arange(8) % 5
+    cross_entropy = torch.nn.functional.cross_entropy
+    mean, smoothed = (
+        cross_entropy(logits, labels),
+        cross_entropy(logits, labels, label_smoothing=0.1),
+    )
+    assert is_average(mean / 4) and is_average(smoothed) and is_average(mean + 0.1 * X.mean())
+    for reduction in ({}, {"label_smoothing": 0.1}):
+        assert not is_average(cross_entropy(logits, labels, reduction="sum", **reduction))
+    assert not is_average(mean + X.sum())
+    assert not is_average(X.sum()) and not is_average(torch.ones(()))

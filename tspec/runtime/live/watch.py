@@ -78,9 +78,9 @@ class WatchSpec:
         """The entity of that kind; None if no rule reads it."""
         return next((entity for entity in self.entities if entity.kind == kind), None)
 
-    def computes(self, function: str) -> bool:
-        """True if a field is computed by this function of the vocabulary."""
-        return function in self._functions()
+    def computes(self, *functions: str) -> bool:
+        """True if a field is computed by one of these functions of the vocabulary."""
+        return any(each in functions for each in self._functions())
 
     def follows(self, followed: Followed) -> bool:
         """True if a field is computed by a function for which this is followed."""

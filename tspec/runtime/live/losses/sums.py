@@ -124,9 +124,18 @@ def divisor_of_average(losses: Any) -> int | None:
 
 
 def is_average(losses: Any) -> bool:
-    """True if a loss function or `mean` computed an average, and a constant alone was multiplied with it."""
+    """True if loss functions or `mean` computed averages, of which the loss is a sum with constant weights.
+
+    Label smoothing adds such a sum: of an average, and of a sum that is divided by the number of samples.
+    """
     found = _scaled(losses)
-    return found is not None and found[1] is not None and _averages(found[1])
+    if found is None or found[1] is None:
+        return False
+    terms = [each for each in weighted_terms(found[1], _averages) if each[0] is not None]
+    others = [(term, factor) for term, factor in terms if not _averages(term)]
+    return len(others) < len(terms) and all(
+        operation_of(term) == "Sum" and abs(factor) <= 1 / LEAST_DIVISOR for term, factor in others
+    )
 
 
 def _averages(node: Any) -> bool:
@@ -177,7 +186,10 @@ def _constant(node: Any) -> torch.Tensor | None:
     has_graph = [each is not None for each, _ in node.next_functions]
     if sum(has_graph) != 1:
         return None
-    value = saved(node, "other" if has_graph[0] else "self")
+    name = "other" if has_graph[0] else "self"
+    value = saved(node, name)
+    if value is None and isinstance(number := getattr(node, f"_saved_{name}", None), float):
+        value = torch.tensor(number, dtype=torch.float64)  # torch's own code multiplies by numbers
     is_known = value is not None and value.numel() == 1 and value.device.type == "cpu"
     return value if is_known else None
 

@@ -25,7 +25,7 @@ class BackwardListener(Listener):
 
     def __init__(self, job: FollowedJob) -> None:
         self._job = job
-        self._scales = job.spec.computes("scaled")
+        self._scales = job.spec.computes("scaled", "own_gradients", "used_gradients")
         self._drops = job.spec.computes("dropped")
         self._mixes = job.spec.computes("foreign")
         self._sent = SentUpdates(job)

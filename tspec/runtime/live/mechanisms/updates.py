@@ -35,7 +35,7 @@ class UpdateListener(Listener):
         self._projections = "projected" in read
         self._interpolations = "interpolated" in read
         self._reuses = job.spec.computes("reused")
-        self._scales = job.spec.computes("scaled")
+        self._scales = job.spec.computes("scaled", "own_gradients", "used_gradients")
         self._drops = job.spec.computes("dropped")
         self._doubles = job.spec.computes("doubled")
         self._mixes = job.spec.computes("foreign")

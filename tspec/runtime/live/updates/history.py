@@ -74,6 +74,8 @@ class UpdateHistory:
             "reused": self._reused,
             "doubled": self._doubled,
             "scaled": self._scaled,
+            "own_gradients": lambda optimizer, result: self._sum_of_gradients(optimizer, 0),
+            "used_gradients": lambda optimizer, result: self._sum_of_gradients(optimizer, 1),
             "dropped": self._dropped,
             "foreign": self._foreign,
             "unrelated_averages": self._unrelated_averages,
@@ -210,6 +212,11 @@ class UpdateHistory:
     def _scaled(self, optimizer: Any, result: Any) -> float:
         """The factor that scaled the gradients of the update that returned `result`."""
         return self.scaled.of(self._optimizers.numbered.number(optimizer))
+
+    def _sum_of_gradients(self, optimizer: Any, which: int) -> float | None:
+        """The sum of sampled gradients as this rank computed them, 0, or as its latest update used them, 1."""
+        sums = self.scaled.sums(self._optimizers.numbered.number(optimizer))
+        return None if sums is None else sums[which]
 
     def _unrelated_averages(self, optimizer: Any, result: Any) -> list[torch.Tensor]:
         """The averages that began apart from their weights, known from the update that returned

@@ -42,6 +42,8 @@ class _SampledGradients:
     """
     factor: float = 1.0
     """The gradients of the latest update divided by those samples."""
+    sums: torch.Tensor | None = None
+    """The sum of all samples, and the sum of these elements in the latest update: `[2]`, on their device."""
 
 
 class GradientFactors:
@@ -67,6 +69,16 @@ class GradientFactors:
         """
         known = self._optimizers.get(optimizer)
         return 1.0 if known is None else known.factor
+
+    def sums(self, optimizer: int) -> tuple[float, float] | None:
+        """The sum of some elements of the gradients as this rank computed them, and as its latest update
+        used them. None where they were not sampled.
+        """
+        known = self._optimizers.get(optimizer)
+        if known is None or known.sums is None:
+            return None
+        own, used = known.sums.tolist()
+        return own, used
 
     def is_due(self, optimizer: int) -> bool:
         """True if the optimizer's next update is checked."""
@@ -105,6 +117,7 @@ class GradientFactors:
         ]
         known.samples = {}
         known.factor = _common(_factors(pairs))
+        known.sums = _sums(pairs) if self._first() else None
 
     def forget(self, optimizers: Iterable[int]) -> None:
         """These optimizers are gone."""
@@ -147,6 +160,13 @@ def _factors(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
     is_factor = tells & one & (factors.squeeze(1) > 0)
     found = torch.stack((factors.squeeze(1), is_factor.double())).tolist()
     return [factor for factor, is_one in zip(*found, strict=True) if is_one]
+
+
+def _sums(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor | None:
+    """The sum of all first samples, and of all second ones: `[2]`."""
+    if not pairs:
+        return None
+    return torch.stack([_stacked(each).sum() for each in zip(*pairs, strict=True)])
 
 
 def _stacked(samples: Sequence[torch.Tensor]) -> torch.Tensor:
