@@ -1,7 +1,7 @@
 """Two gloo ranks that hold parts of two layers, cut by hand, and copies of the rest.
 
 `cut_by_hand_job.py [FAULT]`. Faults: `output` (what the ranks computed of a layer's output is not added up), `input` (the
-gradients of a layer's input are not), `dropout` (each rank drops its own units of what both hold).
+gradients of a layer's input are not), `twice` (the whole gradient of a layer's output is added up once more), `dropout` (each rank drops its own units of what both hold).
 """
 
 import sys
@@ -33,14 +33,18 @@ class AddOutputs(torch.autograd.Function):
     """Adds up over ranks what it is given, and gives each the whole gradient."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx, x, twice):
+        ctx.twice = twice
         x = x.clone()
         dist.all_reduce(x)
         return x
 
     @staticmethod
     def backward(ctx, gradient):
-        return gradient
+        if ctx.twice:
+            gradient = gradient.clone()
+            dist.all_reduce(gradient)
+        return gradient, None
 
 
 class Cut(nn.Module):
@@ -63,7 +67,7 @@ class Cut(nn.Module):
         given = self.norm(x)
         given = given if self.fault == "input" else AddGradients.apply(given)
         part = self.down(torch.relu(self.up(given)))
-        part = part if self.fault == "output" else AddOutputs.apply(part)
+        part = part if self.fault == "output" else AddOutputs.apply(part, self.fault == "twice")
         return x + part + self.bias
 
 

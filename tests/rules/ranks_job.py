@@ -7,6 +7,8 @@
 `--own-noise`: DDP, and samples with noise of each rank; with `--faulty` the ranks read the same samples.
 `--own-updates`: DDP with two optimizers; with `--faulty` one rank makes no updates with the second one.
 `--own-batches`: DDP, and batches that each rank makes itself; with `--faulty` of the same numbers.
+`--own-metric`: DDP, and an evaluation on the rank's part; with `--faulty` its metric is not reduced.
+`--plain-norm`: layers in tensor and sequence parallelism; with `--faulty` a norm is left out of the plan.
 """
 
 import argparse
@@ -20,9 +22,11 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import nn
+from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
+    SequenceParallel,
     parallelize_module,
 )
 from torch.nn.parallel import DistributedDataParallel
@@ -45,6 +49,8 @@ def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
         "own_updates": own_updates,
         "own_batches": own_batches,
         "own_tokens": own_tokens,
+        "own_metric": own_metric,
+        "plain_norm": plain_norm,
     }
     chosen = [kind for name, kind in kinds.items() if getattr(args, name)] or [data_parallel]
     chosen[0](rank, args.faulty)
@@ -173,6 +179,63 @@ def own_batches(rank: int, faulty: bool) -> None:
     train(model, torch.optim.SGD(model.parameters(), lr=0.1), batches)
 
 
+def own_metric(rank: int, faulty: bool) -> None:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = torch.utils.data.Subset(digits(), range(512))
+    held_out = torch.utils.data.Subset(digits(), range(1500, 1756))
+    sampler = torch.utils.data.DistributedSampler(data, 2, rank)
+    loader = torch.utils.data.DataLoader(data, 64, sampler=sampler)
+    part = torch.utils.data.DistributedSampler(held_out, 2, rank, shuffle=False)
+    evaluation = torch.utils.data.DataLoader(held_out, 64, sampler=part)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        train(model.train(), optimizer, loader)
+        right = torch.zeros(2)
+        model.eval()
+        with torch.no_grad():
+            for images, labels in evaluation:
+                hits = model(images).argmax(1) == labels
+                right += torch.tensor([hits.sum(), len(hits)])
+        if not faulty:
+            dist.all_reduce(right)
+
+
+class Normed(nn.Module):
+    """A block whose norm gets the rank's part of the places alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.norm = nn.Embedding(16, 8), nn.LayerNorm(8)
+        self.up, self.out = nn.Linear(8, 32), nn.Linear(32, 16)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.out(torch.relu(self.up(self.norm(self.embed(tokens)))))
+
+
+def plain_norm(rank: int, faulty: bool) -> None:
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+    torch.manual_seed(0)
+    model = Normed()
+    plan = {
+        "embed": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "norm": SequenceParallel(),
+        "up": ColwiseParallel(input_layouts=Shard(1)),
+        "out": RowwiseParallel(),
+    }
+    if faulty:
+        del plan["norm"]
+    parallelize_module(model, mesh["tp"], plan)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
+    drawn = torch.Generator().manual_seed(0)
+    for _ in range(6):
+        tokens = torch.randint(16, (8, 8), generator=drawn)
+        optimizer.zero_grad()
+        F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).backward()
+        optimizer.step()
+
+
 def train(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -197,6 +260,8 @@ if __name__ == "__main__":
     parser.add_argument("--own-updates", action="store_true")
     parser.add_argument("--own-batches", action="store_true")
     parser.add_argument("--own-tokens", action="store_true")
+    parser.add_argument("--own-metric", action="store_true")
+    parser.add_argument("--plain-norm", action="store_true")
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(
             work, (f"file://{folder}/meeting", parser.parse_args()), nprocs=2, start_method="fork"

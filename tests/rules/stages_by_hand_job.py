@@ -2,7 +2,8 @@
 
 `stages_by_hand_job.py [FAULT]`. Faults: `gradient` (the first stage receives the gradients of the third micro-batch and
 does not use them), `activation` (the second stage receives the third micro-batch and computes on the second one again), `buffer` (the second
-stage receives all micro-batches in one tensor, before their backward passes).
+stage receives all micro-batches in one tensor, before their backward passes), `undivided` (losses of
+micro-batches are not divided by their number), `clipped` (each stage clips by its own norm; `clips`: by that of both).
 """
 
 import sys
@@ -27,8 +28,18 @@ def work(rank: int, meeting: str, fault: str) -> None:
         optimizer.zero_grad()
         batch = torch.randn(PARTS, ROWS, 8, generator=data)
         (first if rank == 0 else second)(model, batch, fault)
+        if fault in ("clips", "clipped"):
+            clip(model, alone=fault == "clipped")
         optimizer.step()
     dist.destroy_process_group()
+
+
+def clip(model: nn.Module, alone: bool) -> None:
+    squares = sum(each.grad.square().sum() for each in model.parameters())
+    if not alone:
+        dist.all_reduce(squares)
+    for each in model.parameters():
+        each.grad.mul_(0.01 / squares.sqrt())
 
 
 def first(model: nn.Module, batch: torch.Tensor, fault: str) -> None:
@@ -52,7 +63,8 @@ def second(model: nn.Module, batch: torch.Tensor, fault: str) -> None:
         dist.recv(received, 0)
         again = fault == "activation" and index == 2
         inputs.append((inputs[1].clone() if again else received).detach().requires_grad_())
-        losses.append(nn.functional.mse_loss(model(inputs[-1]), part.roll(1, -1)).div(PARTS))
+        loss = nn.functional.mse_loss(model(inputs[-1]), part.roll(1, -1))
+        losses.append(loss if fault == "undivided" else loss / PARTS)
     for each, loss in zip(inputs, losses, strict=True):
         loss.backward()
         dist.send(each.grad, 0)

@@ -64,6 +64,7 @@ FAULTS_OF_PARTS = (
     ("output", "equal_inputs_give_equal_gradients"),
     ("input", "equal_inputs_give_equal_gradients"),
     ("dropout", "equal_inputs_give_equal_gradients"),
+    ("twice", "backward_passes_add_up_parts"),
 )
 """A fault of `cut_by_hand_job.py`, and the rule of the pack essentials that finds it."""
 
@@ -77,6 +78,8 @@ FAULTS_OF_STAGES = (
     ("gradient", "received_messages_are_used"),
     ("activation", "received_messages_are_used"),
     ("buffer", "receives_leave_inputs_until_their_backward"),
+    ("undivided", "losses_of_micro_batches_are_averaged"),
+    ("clipped", "stages_are_scaled_alike"),
 )
 """A fault of `stages_by_hand_job.py`, and the only rule that finds it."""
 
@@ -243,14 +246,17 @@ def test_a_rank_that_makes_no_update(bug, rule, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.gloo
-def test_stages_that_use_all_messages(tmp_path):
+@pytest.mark.parametrize("kind", ["", "clips"])
+def test_stages_that_use_all_messages(kind, tmp_path):
     packs = ("communication", "essentials")
-    done, found = run(tmp_path, packs=packs, job=STAGES)
+    done, found = run(tmp_path, kind, packs=packs, job=STAGES)
     assert (done.returncode, found) == (0, set()), done.stdout + done.stderr
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_STAGES), {"buffer"}, {"gradient"}))
+@pytest.mark.parametrize(
+    "fault", family(dict(FAULTS_OF_STAGES), {"buffer", "undivided", "clipped"}, {"gradient"})
+)
 def test_a_message_that_is_not_used(fault, tmp_path):
     packs = ("communication", "essentials")
     done, found = run(tmp_path, fault, packs=packs, job=STAGES)
@@ -266,7 +272,7 @@ def test_layers_that_are_cut_by_hand(tmp_path):
 
 
 @pytest.mark.gloo
-@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_PARTS), {"output"}))
+@pytest.mark.parametrize("fault", family(dict(FAULTS_OF_PARTS), {"output", "twice"}))
 def test_faults_of_layers_that_are_cut_by_hand(fault, tmp_path):
     done, found = run(tmp_path, fault, packs=("communication", "essentials"), job=CUT_BY_HAND)
     assert done.returncode == 1, done.stdout + done.stderr

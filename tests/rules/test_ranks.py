@@ -41,6 +41,10 @@ EXPECTED = {
     },
     ("--own-batches",): set(),
     ("--own-batches", "--faulty"): {"ranks_make_different_batches"},
+    ("--own-metric",): set(),
+    ("--own-metric", "--faulty"): {"evaluations_of_parts_are_put_together"},
+    ("--plain-norm",): set(),
+    ("--plain-norm", "--faulty"): {"plain_parameters_beside_sharded_ones_stay_alike"},
     ("--own-tokens",): set(),
     ("--own-tokens", "--faulty"): {
         "tensor_parallel_ranks_make_the_same_batch",

@@ -142,7 +142,8 @@ class Instants:
         return self._samples.one(source, "context", "", {"loss": loss})
 
     def _gradients(self, source: StateSource) -> Iterator[Sample]:
-        return self._tensors_of(source, "parameter", ("grad", "main_grad"))
+        yield from self._plain_of(source, "parameter", ("grad_placements",))
+        yield from self._tensors_of(source, "parameter", ("grad", "main_grad"))
 
     def at_boundary(self, span: LoopSpan, source: StateSource) -> Iterator[Sample]:
         """Samples where spans meet."""
