@@ -53,6 +53,7 @@ MISTAKES = (
     Case("trainer", "stale-schedule", "schedules_belong_to_an_optimizer_that_updates"),
     Case("trainer", "own-average", "trainers_average_over_all_micro_batches"),
     Case("trainer", "own-number", "trainers_average_over_all_micro_batches"),
+    Case("trainer", "highest-loss", "checkpoints_are_compared_by_what_gets_better"),
     Case("accelerated", "loads-early", "states_are_loaded_after_prepare"),
     Case("accelerated", "no-eval", "dropout_is_off_in_evaluation"),
     Case("accelerated", "no-zero-grad", "gradients_are_cleared"),

@@ -1483,6 +1483,41 @@ class LabelsOfPlacesAreNotAllZero(Places):
         return super().loss(output, labels)
 
 
+class BinaryLabelsHaveTwoClasses(Loop):
+    """Of the outputs, the first should be accepted and the others rejected."""
+
+    steps = 24
+
+    def loss(self, output, labels):
+        kept, rejected = output[:, :1], output[:, 1:]
+        target = (torch.ones_like if self.faulty else torch.zeros_like)(rejected)
+        return sum(
+            map(F.binary_cross_entropy_with_logits, (kept, rejected), (kept * 0 + 1, target))
+        )
+
+
+class PreferencesDifferFromTheirReference(Loop):
+    steps = 24
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+    def prepared(self):
+        self.reference = self.model
+        if not self.faulty:
+            self.reference = copy.deepcopy(self.model).requires_grad_(False)
+
+    def forward(self, images):
+        with torch.no_grad():
+            known = self.reference(images)
+        return self.model(images).log_softmax(1) - known.log_softmax(1)
+
+    def loss(self, output, labels):
+        better = output.gather(1, labels[:, None])
+        worse = output.gather(1, (labels[:, None] + 1) % 10)
+        return -F.logsigmoid(better - worse).mean()
+
+
 class Reads(nn.Module):
     """Reads the grey levels of a picture from 1 to 17, and as many as there are; the rest is padding."""
 

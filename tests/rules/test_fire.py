@@ -67,6 +67,7 @@ ELSEWHERE = {
     "prepared_optimizers_accumulate", "states_are_loaded_after_prepare",
     "accelerators_divide_accumulated_losses",
     "trainers_average_over_all_micro_batches", "metrics_get_better_as_their_mode_says",
+    "checkpoints_are_compared_by_what_gets_better",
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ _BUILTIN_PARAMETERS = {
     "softmax": ("input", "dim", "dtype"),
     "log_softmax": ("input", "dim", "dtype"),
     "clamp": ("input", "min", "max"),
+    "log_sigmoid": ("input",),
     "linear": ("input", "weight", "bias"),
     "conv1d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
     "conv2d": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
