@@ -1496,6 +1496,22 @@ class BinaryLabelsHaveTwoClasses(Loop):
         )
 
 
+class WeightsMakeUpForRareClasses(Loop):
+    """Two thirds of the samples are zeros; with the fault, these weigh the most."""
+
+    steps = 20
+
+    def make_loader(self):
+        rare = torch.arange(len(DIGITS)) % 20 == 0
+        chosen = ((DIGITS.labels == 0) | rare).nonzero().flatten().tolist()
+        data = torch.utils.data.Subset(DIGITS, chosen)
+        return torch.utils.data.DataLoader(data, batch_size=32, shuffle=True)
+
+    def loss(self, output, labels):
+        weights = torch.tensor([1.0] + [20.0] * 9)
+        return F.cross_entropy(output, labels, 1 / weights if self.faulty else weights)
+
+
 class PreferencesDifferFromTheirReference(Loop):
     steps = 24
 

@@ -156,6 +156,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "variances_as_deviations",
         "viewed_as_channels_first",
         "weak_masks",
+        "weight_of_frequent",
         "whole_norms",
         "without_room",
         "without_weight",

@@ -10,6 +10,7 @@ from tspec.runtime.live.losses.bootstrapped import moving_targets
 from tspec.runtime.live.losses.causality import Causality
 from tspec.runtime.live.losses.choices import choices_across
 from tspec.runtime.live.losses.class_softmaxes import softmaxes_across
+from tspec.runtime.live.losses.class_weights import WeighedClasses
 from tspec.runtime.live.losses.constants import TERMS, ConstantTerms
 from tspec.runtime.live.losses.derivatives import is_of_parameters, lacks_graph, whole_norms
 from tspec.runtime.live.losses.divergences import (
@@ -91,6 +92,7 @@ def loss_functions(
         "uses_state_after_padding": of_first(PASSES, last_states.uses_state_after_padding),
         "blank_labels": of_first_with_graph(LOSSES, blank_labels),
         "without_room": of_first_with_graph(LOSSES, without_room),
+        "weight_of_frequent": of_first_with_graph(LOSSES, WeighedClasses().weight_of_frequent),
         "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),
         "right_logits_alike": of_first_with_graph(LOSSES, right_logits_alike),
         "right_logits_twice": of_first_with_graph(LOSSES, right_logits_twice),
