@@ -1512,6 +1512,19 @@ class WeightsMakeUpForRareClasses(Loop):
         return F.cross_entropy(output, labels, 1 / weights if self.faulty else weights)
 
 
+class LabelsAreMixedAsTheirSamples(Loop):
+    steps = 12
+
+    def forward(self, images):
+        self.share, self.order = 0.6, torch.randperm(len(images))
+        return self.model(self.share * images + (1 - self.share) * images[self.order])
+
+    def loss(self, output, labels):
+        order = torch.randperm(len(labels)) if self.faulty else self.order
+        own, other = (F.cross_entropy(output, each) for each in (labels, labels[order]))
+        return self.share * own + (1 - self.share) * other
+
+
 class PreferencesDifferFromTheirReference(Loop):
     steps = 24
 

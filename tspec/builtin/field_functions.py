@@ -105,6 +105,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "made_by",
         "missing_keys",
         "mixed_reductions",
+        "mixes_labels_otherwise",
         "mode_is_given",
         "models_of",
         "moving_targets",

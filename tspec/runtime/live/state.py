@@ -48,6 +48,7 @@ from tspec.runtime.live.experts import UnusedExperts, sorted_splits
 from tspec.runtime.live.instrument.written import WrittenModes
 from tspec.runtime.live.losses.functions import loss_functions
 from tspec.runtime.live.losses.loose import LooseParameters
+from tspec.runtime.live.losses.mixed import MixedSamples
 from tspec.runtime.live.losses.tokens import TokenHistory
 from tspec.runtime.live.models import ModelRegistry
 from tspec.runtime.live.name_tables import NamedParameter
@@ -139,6 +140,7 @@ class SubjectRegistry:
         self.updates = UpdateHistory(self.models, self.optimizers, ranks, features)
         self.leaks = LeakedTargets()
         self.noised = NoisedInputs()
+        self.mixed = MixedSamples()
         self.evaluations = HeldOutEvaluations()
         self.repeated = RepeatedEvaluations()
         self.checkpoints = LoadedCheckpoints()
@@ -239,6 +241,7 @@ class SubjectRegistry:
             "held_out_evaluations": self._held_out_evaluations,
             "leaked_targets": self.leaks.leaked_targets,
             "lacks_noise": self.noised.lacks_noise,
+            "mixes_labels_otherwise": self.mixed.mixes_labels_otherwise,
             "enlarges_inputs": EnlargedInputs().enlarges_inputs,
             "new_labels": NewLabels().new_labels,
             "viewed_as_channels_first": ViewedImages().viewed_as_channels_first,

@@ -64,6 +64,7 @@ class LoaderIterators:
         self._orders = SampleOrders()
         self._pass_samples = PassSamples() if _is_read(job, "samples_of_pass") else None
         self.rereads = RereadSamples() if _is_read(job, "rewritten") else None
+        self._finds_mixtures = job.spec.computes("mixes_labels_otherwise")
         self._optimizers: frozenset[int] = frozenset()
         """The optimizers whose models have been looked for."""
         self._passed: frozenset[int] = frozenset()
@@ -126,6 +127,8 @@ class LoaderIterators:
         if iterator not in self._reading:
             self._reading[iterator] = next(self._passes)
         job.do(Fetch(number, self._reading[iterator], grad, mode))
+        if self._finds_mixtures:
+            job.state.mixed.fetches(tensors_in(batch))
         job.state.batches.add(Ref("loader", job.state.loaders.numbered.name(loader)), batch)
         for role in roles:
             values = {

@@ -27,6 +27,7 @@ class ModuleCallListener(Listener):
         self._counts_evaluations = job.spec.computes("held_out_evaluations")
         self._finds_leaks = job.spec.computes("leaked_targets")
         self._finds_noise = job.spec.computes("lacks_noise")
+        self._finds_mixtures = job.spec.computes("mixes_labels_otherwise")
         self._finds_masks = job.spec.computes("masked_labels")
 
     def says_something(self, module: nn.Module) -> bool:
@@ -56,6 +57,8 @@ class ModuleCallListener(Listener):
                     self._job.state.tokens.masked(kwargs)
                 if self._finds_leaks:
                     self._job.state.leaks.gives((*args[1:], *kwargs.values()))
+                if self._finds_mixtures:
+                    self._job.state.mixed.gives((*args[1:], *kwargs.values()))
                 if self._finds_noise:
                     self._job.state.noised.gives((*args[1:], *kwargs.values()))
             if self._job.staggered:
