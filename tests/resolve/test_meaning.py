@@ -344,6 +344,7 @@ def test_extensions_add_fields_callables_and_how_they_are_computed():
     assert [each.name for each in event.fields] == [
         "loss",
         "operations",
+        "mixes_labels_otherwise",
         "factor",
         "average",
         "parts",

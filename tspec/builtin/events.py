@@ -140,6 +140,7 @@ _ROWS = (
     _light("replicating"),
     _light("all_to_all"),
     _light("receive"),
+    _light("compare_checkpoint"),
 )  # fmt: skip
 
 EVENTS: Mapping[str, EventRoles] = {row.name: row for row in _ROWS}
