@@ -33,7 +33,7 @@ class AddOutputs(torch.autograd.Function):
     """Adds up over ranks what it is given, and gives each the whole gradient."""
 
     @staticmethod
-    def forward(ctx, x, twice):
+    def forward(ctx, x, twice=False):
         ctx.twice = twice
         x = x.clone()
         dist.all_reduce(x)

@@ -45,12 +45,15 @@ ELSEWHERE = {
     "learning_rates_agree", "gradient_norms_agree", "wrappers_reduce_all_trainable_parameters",
     "training_goes_through_the_wrapper", "updates_of_replicas_agree", "optimizer_state_starts_alike",
     "options_of_replicas_agree", "ranks_without_updates_keep_up",
-    "last_passes_reduce_their_gradients",
+    "last_passes_reduce_their_gradients", "evaluations_of_parts_are_put_together",
+    "plain_parameters_beside_sharded_ones_stay_alike",
     # what needs ranks that average by hand: test_collectives.py
     "ranks_learn_from_one_another", "ranks_end_with_one_model",
     "parameters_with_one_gradient_start_alike", "parameters_that_start_alike_stay_alike",
     "constant_parameters_of_replicas_stay_alike", "labels_of_gathered_candidates_begin_at_their_rank",
     "ranks_that_reduce_gradients_have_different_inputs",
+    "summed_gradients_are_averaged", "backward_passes_add_up_parts", "stages_are_scaled_alike",
+    "receives_leave_inputs_until_their_backward",
     # what needs ranks that average by hand, or layers that are cut: native/faults.py
     "averaged_parameters_start_alike", "ranks_that_share_classes_have_the_same_targets",
     "parts_are_scaled_alike", "shards_are_scaled_alike", "shards_have_gradients_of_their_own",
