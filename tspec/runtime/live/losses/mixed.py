@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tspec.runtime.live.convert import tensors_in
 from tspec.runtime.live.features import local_part
 from tspec.runtime.live.losses.graph import last_nodes, operation_of, saved
 from tspec.runtime.live.losses.sums import weighted_terms
@@ -35,9 +36,9 @@ class MixedSamples:
         self._given: torch.Tensor | None = None
         self._losses = 0
 
-    def fetches(self, batch: Sequence[torch.Tensor]) -> None:
+    def fetches(self, batch: object) -> None:
         """A loader gave out a batch. It is kept until the loss: the script may replace its tensors by mixtures."""
-        self._batch = batch if self._losses < LOSSES else ()
+        self._batch = tensors_in(batch) if self._losses < LOSSES else ()
 
     def gives(self, inputs: Iterable[object]) -> None:
         """The loop calls a model with tensors."""

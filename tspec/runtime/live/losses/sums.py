@@ -124,9 +124,9 @@ def divisor_of_average(losses: Any) -> int | None:
 
 
 def is_average(losses: Any) -> bool:
-    """True if loss functions or `mean` computed averages, of which the loss is a sum with constant weights.
+    """True if the loss is an average, or a sum of averages that are each multiplied by a number.
 
-    Label smoothing adds such a sum: of an average, and of a sum that is divided by the number of samples.
+    Loss functions and `mean` compute averages. Label smoothing adds one to a sum that is divided by the number of samples.
     """
     found = _scaled(losses)
     if found is None or found[1] is None:

@@ -128,7 +128,7 @@ class LoaderIterators:
             self._reading[iterator] = next(self._passes)
         job.do(Fetch(number, self._reading[iterator], grad, mode))
         if self._finds_mixtures:
-            job.state.mixed.fetches(tensors_in(batch))
+            job.state.mixed.fetches(batch)
         job.state.batches.add(Ref("loader", job.state.loaders.numbered.name(loader)), batch)
         for role in roles:
             values = {

@@ -116,8 +116,11 @@ class GradientFactors:
             and (now.shape, now.dtype) == (was.shape, was.dtype)
         ]
         known.samples = {}
-        known.factor = _common(_factors(pairs))
-        known.sums = _sums(pairs) if self._first() else None
+        known.factor, known.sums = 1.0, None
+        if pairs:
+            was, now = (_stacked(each) for each in zip(*pairs, strict=True))
+            known.factor = _common(_factors(pairs, was, now))
+            known.sums = torch.stack((was.sum(), now.sum())) if self._first() else None
 
     def forget(self, optimizers: Iterable[int]) -> None:
         """These optimizers are gone."""
@@ -139,14 +142,13 @@ def _sample(parameter: torch.Tensor) -> torch.Tensor | None:
     return flat[:: flat.numel() // SAMPLED | 1][:SAMPLED].clone()
 
 
-def _factors(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
+def _factors(
+    pairs: Sequence[tuple[torch.Tensor, torch.Tensor]], was: torch.Tensor, now: torch.Tensor
+) -> list[float]:
     """The number that all elements of a sample were multiplied with, of each pair of samples where there is one, and enough say so.
 
-    The numbers leave the device together.
+    `was` and `now` are the pairs, stacked. The numbers leave the device together.
     """
-    if not pairs:
-        return []
-    was, now = (_stacked(each) for each in zip(*pairs, strict=True))
     limits = [torch.finfo(each.dtype) for each, _ in pairs]
     eps, smallest = (
         was.new_tensor([getattr(each, name) for each in limits]).unsqueeze(1)
@@ -160,13 +162,6 @@ def _factors(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
     is_factor = tells & one & (factors.squeeze(1) > 0)
     found = torch.stack((factors.squeeze(1), is_factor.double())).tolist()
     return [factor for factor, is_one in zip(*found, strict=True) if is_one]
-
-
-def _sums(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor | None:
-    """The sum of all first samples, and of all second ones: `[2]`."""
-    if not pairs:
-        return None
-    return torch.stack([_stacked(each).sum() for each in zip(*pairs, strict=True)])
 
 
 def _stacked(samples: Sequence[torch.Tensor]) -> torch.Tensor:
