@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tspec.builtin.events import UPDATES
 from tspec.plan.events import instance_patterns
 from tspec.plan.model import PatternPlan, RulePlan, UnopenedPlan
+from tspec.plan.reads import reads_of_groups
 from tspec.resolve.program import rules as r
 
 Fields = Mapping[str, tuple[tuple[str, ...], bool]]
@@ -52,12 +54,17 @@ def unopened(
 ) -> dict[str, UnopenedPlan]:
     """Event -> the fields kept of its calls while some rules have no window open, if they are fewer.
 
-    These rules look up the calls that begin within another call, such as an update, and no others.
+    These rules look up the calls that begin within another call, such as an update, and no others. Idle windows
+    still count instances for each group of ranks, so the fields that name groups are kept.
     """
     found = {}
     for event in kept:
         within = tuple(one.number for one in rules if looks_within_window(one, event))
-        fewer = _tables([one for one in rules if one.number not in within], event, outer)
+        waiting = [
+            replace(one, reads=reads_of_groups(one.rule)) if one.number in within else one
+            for one in rules
+        ]
+        fewer = _tables(waiting, event, outer)
         if within and fewer != _tables(rules, event, outer):
             found[event] = UnopenedPlan(within, *fewer)
     return found

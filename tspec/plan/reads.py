@@ -93,6 +93,11 @@ def reads_of(rule: r.Rule) -> Reads:
     return _ReadCollector(rule).reads()
 
 
+def reads_of_groups(rule: r.Rule) -> Reads:
+    """What names the groups that a rule's instances belong to, such as `c.group`. It is read in idle windows too."""
+    return _ReadCollector(rule).reads_of_groups()
+
+
 def _inputs(node: r.Feature) -> tuple[str, ...]:
     """The features of each tensor that a feature is computed from.
 
@@ -126,17 +131,37 @@ class _ReadCollector:
 
     def reads(self) -> Reads:
         """All reads of the rule."""
-        rule, found = self.rule, self.found
-        for one in rule.subjects:
-            self.visit(one.collection, "now")
-        for axis in rule.across:
-            if isinstance(axis, r.GroupField):
-                self.visit(axis.value, "now")
+        rule = self.rule
+        self.subjects()
+        self.groups()
         if rule.when is not None:
             self.visit(rule.when, "was" if rule.window.kind == "during" else "now")
         self.claim(rule.expect)
         if rule.window.event is not None:
             self.pattern(rule.window.event, "now")
+        return self.all()
+
+    def reads_of_groups(self) -> Reads:
+        """The reads of its groups alone, and of its subjects if they have groups of their own."""
+        self.groups()
+        if self.found.call_fields:
+            self.subjects()
+        return self.all()
+
+    def subjects(self) -> None:
+        """Add what the `for` clauses read."""
+        for one in self.rule.subjects:
+            self.visit(one.collection, "now")
+
+    def groups(self) -> None:
+        """Add the fields that name groups."""
+        for axis in self.rule.across:
+            if isinstance(axis, r.GroupField):
+                self.visit(axis.value, "now")
+
+    def all(self) -> Reads:
+        """All that was added."""
+        found = self.found
         return Reads(
             tuple(
                 SubjectField(frame, kind, name, tuple(sorted(features)))

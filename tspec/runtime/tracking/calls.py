@@ -128,12 +128,14 @@ class CallTracker(RuleTracker):
 
     def before(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         """The window of a rule with `before`: the instant before the call."""
+        self._look(e, number)
         window = self._window(e, number, pattern)
         self.rules[number].note(window)
         return self._instant(window, e)
 
     def open_window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         """Open a window at a call, where some value is read."""
+        self._look(e, number)
         window = self._window(e, number, pattern)
         assert e.call is not None
         self.rules[number].open[e.call.id] = window
@@ -148,6 +150,7 @@ class CallTracker(RuleTracker):
         call, begun = e.call, e.begun
         assert call is not None and begun is not None
         rule = self.rules[number]
+        self._look(e, number)
         window = rule.open.pop(call.id, None) or self._window(begun, number, pattern)
         rule.note(window)
         if rule.declared.kind == "after":
@@ -158,6 +161,11 @@ class CallTracker(RuleTracker):
         seq = e.now.seq
         window.close(e.now, seq - 1, (window.begin + 1, seq))
         return window
+
+    def _look(self, e: Edge, number: int) -> None:
+        """Sample the batches and messages of the step so far, if a rule reads any."""
+        if self.rules[number].declared.passing:
+            self.instants.look(e.now.source)
 
     def _window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         call = e.call

@@ -53,6 +53,7 @@ class RuleTracker:
         self.log = tracked.log
         self.places = tracked.places
         # Bound here, so that a hook that asks for an instant makes one call and not two.
+        self.instants = tracked.instants
         self.instant = tracked.instants.instant
         self.in_forward = tracked.instants.in_forward
         self._postponed = tracked.postponed
