@@ -1720,6 +1720,16 @@ class DivergencesAreReducedAsTheOtherLoss(Autoencodes):
         return self.errors(output, "mean" if self.faulty else "sum") + self.divergence()
 
 
+class AddedUpBeforeTheAverage(Autoencodes):
+    """The errors of each picture are added up and averaged over pictures. So are the divergences, or they are summed."""
+
+    rule = "divergences_are_reduced_as_the_other_loss"
+
+    def loss(self, output, labels):
+        errors = self.errors(output, "none").sum(1).mean()
+        return errors + self.divergence() / (1 if self.faulty else len(labels))
+
+
 class NoiseIsScaledByStandardDeviations(Autoencodes):
     def build(self):
         return Draws(takes_root=not self.faulty)
@@ -2728,6 +2738,20 @@ class LayersReadTokensInTheirOrder(Continues):
 class PickedTargetsAreTheNextTokens(TargetsAreTheNextTokens):
     def loss(self, output, labels):
         return -output.log_softmax(-1).gather(1, self.targets[:, None]).mean()
+
+
+class PreferredAnswers(TargetsAreTheNextTokens):
+    """Each second picture is preferred. A mask leaves out the first half of all, which is the question."""
+
+    rule = "picked_targets_are_the_next_tokens"
+
+    def loss(self, output, labels):
+        mask = (torch.arange(63) >= 32).repeat(len(labels))
+        answer = self.targets.where(mask, 0)
+        likely = output.log_softmax(-1).gather(1, answer[:, None]).squeeze(1)
+        sums = (likely * mask).view(-1, 63).sum(-1)
+        better, worse = sums.chunk(2)
+        return -F.logsigmoid(0.1 * (better - worse)).mean()
 
 
 class WordByWord(TargetsAreTheNextTokens):

@@ -79,6 +79,21 @@ def test_labels_that_pick_are_compared_with_tokens(shift: int, ahead: int) -> No
     assert picked.picked_sees_later(loss) == "none"
 
 
+@pytest.mark.parametrize(("shift", "ahead"), [(1, 1), (0, 0)])
+def test_labels_that_a_mask_leaves_out_are_not_compared(shift: int, ahead: int) -> None:
+    torch.manual_seed(0)
+    text, question = torch.randint(1, 20, (4, 12)), torch.arange(12 - shift) < 3
+    tokens, labels = text[:, : 12 - shift], text[:, shift:].masked_fill(question, 0)
+    history = TokenHistory()
+    history.given(tokens)
+    likely = torch.randn(4, 12 - shift, 20, requires_grad=True).log_softmax(-1)
+    picked = likely.gather(2, labels[..., None]).squeeze(2)
+    better, worse = (picked * ~question).sum(-1).chunk(2)
+    loss = -F.logsigmoid(better - worse).mean()
+    assert PickedTokens(history).picked_ahead(loss) == ahead
+    assert PickedTokens(history).picked_ahead(-picked.mean()) is None
+
+
 LENGTHS = torch.tensor([[5], [9], [12], [7]])
 IS_PADDING = torch.arange(12) >= LENGTHS
 TEXT = torch.arange(48).reshape(4, 12).add(1).masked_fill(IS_PADDING, 0)

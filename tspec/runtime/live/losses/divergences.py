@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isclose
 from typing import Any
 
 from tspec.runtime.live.losses.graph import (
@@ -23,6 +24,7 @@ from tspec.runtime.live.losses.sums import ends, signed_terms, weighted_terms
 
 _MEAN, _SUM = 1, 2
 """The numbers of torch's reductions."""
+_SCALES = frozenset({"Mul", "Div", "Neg"})
 LEAST_FACTOR = 0.1
 """Divergences whose factor is a smaller part of that of the other loss have a weight of their own."""
 
@@ -76,6 +78,7 @@ def mixed_reductions(losses: Any) -> list[str]:
         and reduction != of_other
         and shape[0] == other[0]
         and LEAST_FACTOR * beside <= factor <= beside
+        and not isclose(factor * shape[0], beside)  # a sum that is divided by the size of the batch
     ]
 
 
@@ -118,10 +121,22 @@ def _log_of_scaled_noise(product: Any) -> tuple[Any, int] | None:
 
 
 def _reduction(node: Any) -> tuple[int, tuple[int, ...]] | None:
-    """How a term was reduced from a whole batch to one number, and from which shape; None of other terms."""
-    before = first_input(node)
+    """How a term was reduced from a whole batch to one number, and from which shape; None of other terms.
+
+    Sums of each sample are averaged like the samples.
+    """
+    before, operation = first_input(node), operation_of(node)
+    if operation == "Mean" and before is not None:
+        before = _of_samples(before)
     if before is None or shape_of(node) != () or len(shape_of(before)) < 2:
         return None
-    operation = operation_of(node)
     reduction = {"Mean": _MEAN, "Sum": _SUM}.get(operation, getattr(node, "_saved_reduction", None))
     return (reduction, shape_of(before)) if reduction in (_MEAN, _SUM) else None
+
+
+def _of_samples(node: Any) -> Any:
+    """The node whose values a sum of each sample adds up; the same node if it is no such sum."""
+    last = preceding(node, KEEPS | _SCALES)
+    added = None if last is None or operation_of(last) != "Sum" else first_input(last)
+    is_of_each = added is not None and shape_of(added)[:1] == shape_of(node) != ()
+    return added if is_of_each else node

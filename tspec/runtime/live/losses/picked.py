@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from tspec.runtime.live.losses.graph import (
     KEEPS,
     RESHAPES,
     first_input,
+    only_input,
     operation_of,
     preceding,
     saved,
@@ -45,6 +46,16 @@ class _Pick:
     labels: torch.Tensor
     values: torch.Tensor | None
     """All log-probabilities, if the graph has kept them."""
+    mask: torch.Tensor | None = None
+    """What was picked is multiplied with these numbers, one for each label; None without such a mask."""
+
+    @property
+    def counted(self) -> torch.Tensor:
+        """The labels in one dimension. Those that the mask multiplies with zero are `_NONE`."""
+        labels = self.labels.flatten()
+        if self.mask is None or self.mask.numel() != labels.numel():
+            return labels
+        return labels.masked_fill(self.mask.flatten() == 0, _NONE)
 
 
 def picked_across(losses: Any) -> int:
@@ -90,7 +101,7 @@ class PickedTokens:
         """The offset of the labels relative to the tokens of a sequence; of several picks 1, the next
         token, if one has it. None if they are no tokens of a given sequence, and after the first passes.
         """
-        found = [self._tokens.tokens_ahead(each.labels.flatten(), _NONE) for each in _picks(losses)]
+        found = [self._tokens.tokens_ahead(each.counted, _NONE) for each in _picks(losses)]
         known = [each for each in found if each is not None]
         return 1 if 1 in known else next(iter(known), None)
 
@@ -117,7 +128,7 @@ class PickedTokens:
         class losses has it.
         """
         for pick in _picks(losses):
-            found = self._tokens.sequence_of(pick.labels.flatten(), _NONE)
+            found = self._tokens.sequence_of(pick.counted, _NONE)
             logits = first_input(pick.softmax)
             if found is not None and logits is not None:
                 sight = sight_of(logits, found[1])
@@ -130,14 +141,29 @@ def _picks(losses: Any, beyond: Callable[[Any], bool] = lambda _: False) -> Iter
     node that `beyond` names.
     """
     found: dict[Any, _Pick | None] = {}
+    masks: dict[Any, torch.Tensor] = {}
 
     def is_term(node: Any) -> bool:
         found[node] = _pick(node)
         return found[node] is not None or beyond(node)
 
-    for _ in ends(losses, is_term):
-        pass
-    yield from (each for each in found.values() if each is not None)
+    for node, _ in ends(losses, is_term):
+        mask = _mask(node)
+        if mask is not None:
+            masks[preceding(only_input(node), KEEPS | RESHAPES | {"Neg"})] = mask
+    for node, pick in found.items():
+        if pick is not None:
+            yield replace(pick, mask=masks.get(node))
+
+
+def _mask(node: Any) -> torch.Tensor | None:
+    """The numbers with which a node multiplies what has a graph, each by another one; None of other nodes."""
+    if operation_of(node) != "Mul" or only_input(node) is None:
+        return None
+    mask = saved(node, "other" if node.next_functions[0][0] is not None else "self")
+    if type(mask) is not torch.Tensor or mask.numel() == 1:
+        return None
+    return mask.expand(shape_of(node))
 
 
 def _may_leave_out(node: Any) -> bool:

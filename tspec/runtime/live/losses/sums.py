@@ -30,7 +30,7 @@ _KEEP_SIGN = (
     KEEPS
     | RESHAPES
     | _RISES
-    | {"Add", "Stack", "Cat", "Sum", "Mean", "Select", "Index", "Unbind", "Dot"}
+    | {"Add", "Stack", "Cat", "Sum", "Mean", "Select", "Split", "Index", "Unbind", "Dot"}
 )
 _POSITIVE = frozenset({"Exp", "Sigmoid", "Softmax", "Softplus", "Pow", "Square", "Abs"})
 """Operations whose results are weights without a sign."""
