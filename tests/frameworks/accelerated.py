@@ -28,20 +28,21 @@ def validate(model, loader, accelerator):
     return torch.cat(right).mean().item()
 
 
-def main(seed: int, epochs: int, bug: str | None) -> None:
+def main(seed: int, epochs: int, bug: str | None, folder: str) -> None:
     torch.manual_seed(seed)
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 10))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     if bug == "late-head":
         model[3] = nn.Linear(64, 10)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * 15)
+    # Accelerate steps it once for each process after an update, of which each process makes its part.
+    steps = epochs * 15 // (accelerator.num_processes if bug == "short-schedule" else 1)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     train, held_out = loaders(40)
     bare = optimizer
     if bug == "loads-early":
-        with tempfile.TemporaryDirectory() as folder:
-            accelerator.save_state(folder)
-            accelerator.load_state(folder)
+        accelerator.save_state(folder)
+        accelerator.load_state(folder)
     model, optimizer, train, held_out, schedule = accelerator.prepare(
         model, optimizer, train, held_out, schedule
     )
@@ -69,9 +70,8 @@ def main(seed: int, epochs: int, bug: str | None) -> None:
         if bug != "no-eval":
             model.eval()
         accelerator.print(epoch, loss.item(), validate(model, held_out, accelerator))
-    with tempfile.TemporaryDirectory() as folder:
-        accelerator.save_state(folder)
-        accelerator.load_state(folder)
+    accelerator.save_state(folder)
+    accelerator.load_state(folder)
 
 
 if __name__ == "__main__":
@@ -81,7 +81,9 @@ if __name__ == "__main__":
     parser.add_argument("--bug", help="divides-itself is sound")
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
-    if args.processes > 1:
-        debug_launcher(main, (args.seed, args.epochs, args.bug), args.processes)
-    else:
-        main(args.seed, args.epochs, args.bug)
+    with tempfile.TemporaryDirectory() as folder:
+        given = (args.seed, args.epochs, args.bug, folder)
+        if args.processes > 1:
+            debug_launcher(main, given, args.processes)
+        else:
+            main(*given)

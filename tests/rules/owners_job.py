@@ -1,7 +1,8 @@
 """Two gloo ranks with the whole model, of which each updates every second parameter and sends it to the other.
 
 `owners_job.py KIND [FAULT]`. Kinds, by what is sent with: `scatter`, `irecv`, `batch` (`batch_isend_irecv`). Fault:
-`left` (from step 3 on one parameter is not sent), `unheld` (no rank's optimizer holds one parameter).
+`left` (from step 3 on one parameter is not sent), `unheld` (no rank's optimizer holds one parameter), `clipped` (each
+rank clips by the norm of what it updates).
 """
 
 import sys
@@ -33,6 +34,7 @@ def work(rank: int, meeting: str, kind: str, fault: str) -> None:
         for parameter in held:
             dist.all_reduce(parameter.grad)
             parameter.grad /= 2
+        nn.utils.clip_grad_norm_(own if fault == "clipped" else held, 0.1)
         optimizer.step()
         for number, parameter in enumerate(held):
             if not (fault == "left" and number == 2 and step >= FROM):

@@ -8,6 +8,7 @@
 `--own-updates`: DDP with two optimizers; with `--faulty` one rank makes no updates with the second one.
 `--own-batches`: DDP, and batches that each rank makes itself; with `--faulty` of the same numbers.
 `--own-metric`: DDP, and an evaluation on the rank's part; with `--faulty` its metric is not reduced.
+`--own-parts`: each rank updates every second parameter; with `--faulty` it clears the gradients of these alone.
 `--plain-norm`: layers in tensor and sequence parallelism; with `--faulty` a norm is left out of the plan.
 """
 
@@ -50,6 +51,7 @@ def work(rank: int, meeting: str, args: argparse.Namespace) -> None:
         "own_batches": own_batches,
         "own_tokens": own_tokens,
         "own_metric": own_metric,
+        "own_parts": own_parts,
         "plain_norm": plain_norm,
     }
     chosen = [kind for name, kind in kinds.items() if getattr(args, name)] or [data_parallel]
@@ -202,6 +204,26 @@ def own_metric(rank: int, faulty: bool) -> None:
             dist.all_reduce(right)
 
 
+def own_parts(rank: int, faulty: bool) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    held = list(model.parameters())
+    optimizer = torch.optim.SGD(held[rank::2], lr=0.1)
+    images, labels = digits().tensors
+    for step in range(6):
+        chosen = slice(64 * (2 * step + rank), 64 * (2 * step + rank + 1))
+        (optimizer if faulty else model).zero_grad()
+        F.cross_entropy(model(images[chosen]), labels[chosen]).backward()
+        reduced = [each.grad.clone() for each in held if each.grad is not None]
+        for each in reduced:
+            dist.all_reduce(each)
+        for parameter, gradient in list(zip(held, reduced, strict=True))[rank::2]:
+            parameter.grad = gradient / 2
+        optimizer.step()
+        for number, parameter in enumerate(held):
+            dist.broadcast(parameter.data, number % 2)
+
+
 class Normed(nn.Module):
     """A block whose norm gets the rank's part of the places alone."""
 
@@ -261,6 +283,7 @@ if __name__ == "__main__":
     parser.add_argument("--own-batches", action="store_true")
     parser.add_argument("--own-tokens", action="store_true")
     parser.add_argument("--own-metric", action="store_true")
+    parser.add_argument("--own-parts", action="store_true")
     parser.add_argument("--plain-norm", action="store_true")
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(

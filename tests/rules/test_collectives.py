@@ -92,6 +92,7 @@ FAULTS_OF_CANDIDATES = (("offset", "labels_of_gathered_candidates_begin_at_their
 FAULTS_OF_OWNERS = (
     ("unheld", "optimizers_hold_all_trainable_parameters", "0.bias"),
     ("left", "parameters_that_agreed_keep_agreeing", "2.weight"),
+    ("clipped", "norms_of_reduced_gradients_agree", ""),
 )
 """A fault of `owners_job.py`, the only rule that finds it, and the subject of the finding."""
 

@@ -46,14 +46,14 @@ ELSEWHERE = {
     "training_goes_through_the_wrapper", "updates_of_replicas_agree", "optimizer_state_starts_alike",
     "options_of_replicas_agree", "ranks_without_updates_keep_up",
     "last_passes_reduce_their_gradients", "evaluations_of_parts_are_put_together",
-    "plain_parameters_beside_sharded_ones_stay_alike",
+    "plain_parameters_beside_sharded_ones_stay_alike", "gradients_that_other_ranks_use_are_cleared",
     # what needs ranks that average by hand: test_collectives.py
     "ranks_learn_from_one_another", "ranks_end_with_one_model",
     "parameters_with_one_gradient_start_alike", "parameters_that_start_alike_stay_alike",
     "constant_parameters_of_replicas_stay_alike", "labels_of_gathered_candidates_begin_at_their_rank",
     "ranks_that_reduce_gradients_have_different_inputs",
     "summed_gradients_are_averaged", "backward_passes_add_up_parts", "stages_are_scaled_alike",
-    "receives_leave_inputs_until_their_backward",
+    "receives_leave_inputs_until_their_backward", "norms_of_reduced_gradients_agree",
     # what needs ranks that average by hand, or layers that are cut: native/faults.py
     "averaged_parameters_start_alike", "ranks_that_share_classes_have_the_same_targets",
     "parts_are_scaled_alike", "shards_are_scaled_alike", "shards_have_gradients_of_their_own",
@@ -68,7 +68,7 @@ ELSEWHERE = {
     "set_up_leaves_attributes_alone",
     # what needs Accelerate, the Trainer or Lightning: tests/frameworks
     "prepared_optimizers_accumulate", "states_are_loaded_after_prepare",
-    "accelerators_divide_accumulated_losses",
+    "accelerators_divide_accumulated_losses", "schedules_ahead_of_updates_last_as_long_as_the_run",
     "trainers_average_over_all_micro_batches", "metrics_get_better_as_their_mode_says",
     "checkpoints_are_compared_by_what_gets_better",
 }  # fmt: skip

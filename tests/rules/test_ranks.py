@@ -45,6 +45,8 @@ EXPECTED = {
     ("--own-metric", "--faulty"): {"evaluations_of_parts_are_put_together"},
     ("--plain-norm",): set(),
     ("--plain-norm", "--faulty"): {"plain_parameters_beside_sharded_ones_stay_alike"},
+    ("--own-parts",): set(),
+    ("--own-parts", "--faulty"): {"gradients_that_other_ranks_use_are_cleared"},
     ("--own-tokens",): set(),
     ("--own-tokens", "--faulty"): {
         "tensor_parallel_ranks_make_the_same_batch",
