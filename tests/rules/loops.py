@@ -1880,6 +1880,34 @@ class AveragesKeepMoreThanTheyTake(Loop):
             self.average(DIGITS.images[:8])
 
 
+class Momentum(nn.Module):
+    """An encoder that is trained, an average of it, and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 16))
+        self.average = copy.deepcopy(self.encoder).requires_grad_(False)
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, images):
+        return self.head(self.encoder(images))
+
+
+class AveragesInTheirModel(Loop):
+    rule = "averages_keep_more_than_they_take"
+    steps = 41
+
+    def build(self):
+        return Momentum()
+
+    def after_update(self):
+        kept, model = 0.1 if self.faulty else 0.9, self.model
+        with torch.no_grad():
+            pairs = zip(model.average.parameters(), model.encoder.parameters(), strict=True)
+            for slow, fast in pairs:
+                slow.mul_(kept).add_(fast, alpha=1 - kept)
+
+
 class LayersAreGivenDataOfEachSample(Loop):
     """The time of each sample is a second input."""
 

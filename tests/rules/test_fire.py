@@ -24,7 +24,7 @@ def variants(module):
 VARIANTS = variants(loops) | variants(loops_of_advice) | variants(loops_of_samples)
 ONLY_LIVE = {
     "token_ids_are_in_the_vocabulary", "averages_lie_between",
-    "averages_keep_more_than_they_take", "layers_are_given_data_of_each_sample",
+    "averages_keep_more_than_they_take", "averages_in_their_model", "layers_are_given_data_of_each_sample",
     "inputs_of_layers_vary_between_samples", "rows_of_tables_vary_between_samples",
     "outputs_vary_between_samples", "no_filter_is_dead", "updates_are_not_lost_to_rounding",
     "convolutions_are_channels_last", "weight_decay_spares_embeddings", "single_ids_are_no_padding",

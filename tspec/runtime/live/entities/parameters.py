@@ -59,9 +59,8 @@ class ParameterSubjects:
             },
             "module": _module_column,
             "in_list": self._in_list_column,
-            "paired_data": lambda things: {
-                s: one.tensor if self.copies_of(s) else UNKNOWN for s, one in things.items()
-            },
+            "paired_data": self._paired_column,
+            "trained_copies": self._trained_copies_column,
             **{name: partial(_change_column, known) for name, known in changes.items()},
         }
         """Field -> how it is read of many parameters at once."""
@@ -116,6 +115,39 @@ class ParameterSubjects:
         self._optimizers.find_groups()
         group_of = self._optimizers.group_of
         return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
+
+    def _paired_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
+        return {
+            s: one.tensor if self.copies_of(s) or self._unlike(s, one.tensor) else UNKNOWN
+            for s, one in things.items()
+        }
+
+    def _trained_copies_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
+        """Of a parameter that is not trained, the copies and counterparts that are."""
+        self._optimizers.find_groups()
+        return {
+            s: frozenset(
+                Ref("parameter", each)
+                for each in (() if self._is_trained(one.tensor) else self._unlike(s, one.tensor))
+            )
+            for s, one in things.items()
+        }
+
+    def _unlike(self, subject: str, tensor: torch.Tensor) -> list[str]:
+        """The copies and counterparts of which one is trained and the other is not."""
+        names = self.copies_anywhere(subject)
+        if not names:
+            return []
+        trained, known = self._is_trained(tensor), self._models.parameters()
+        return [
+            each
+            for each in names
+            if each in known and self._is_trained(known[each].tensor) != trained
+        ]
+
+    def _is_trained(self, tensor: torch.Tensor) -> bool:
+        """An optimizer holds it, and it asks for a gradient."""
+        return tensor.requires_grad and self._optimizers.group_of(tensor) is not None
 
     def _in_list_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
         in_lists = self._models.tables.in_lists
