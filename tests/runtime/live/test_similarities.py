@@ -10,6 +10,8 @@ from tspec.runtime.live.losses.similarities import blunt_similarities, crossed_n
 TEMPERATURE = nn.Parameter(torch.tensor(0.1))
 CROSSED = {
     "normalize": lambda x, y: F.normalize(x, dim=0) @ F.normalize(y, dim=0).T,
+    "one of both": lambda x, y: F.normalize(x, dim=0) @ F.normalize(y, dim=1).T,
+    "the other one": lambda x, y: F.normalize(x, dim=1) @ F.normalize(y, dim=0).T,
     "norm": lambda x, y: (x / x.norm(dim=0, keepdim=True)) @ (y / y.norm(dim=0, keepdim=True)).t(),
     "norm of one dimension less": lambda x, y: (x / x.norm(dim=0)[None]) @ F.normalize(y, dim=0).T,
     "with itself": lambda x, y: (lambda z: z @ z.T)(F.normalize(torch.cat([x, y]), dim=0)),

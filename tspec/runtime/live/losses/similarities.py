@@ -43,7 +43,7 @@ _AROUND_SCORES = (
 
 
 def crossed_norms(losses: Any) -> list[str]:
-    """For each product, or distance, of two vectors that were divided along crossed dimensions, the
+    """For each product, or distance, of two vectors, of which one was divided along crossed dimensions, its
     shape before the division.
     """
     found = (_crossed(_compared(operation, node)) for operation, node in nodes(losses))
@@ -94,11 +94,9 @@ def _compared(operation: str, node: Any) -> _Compared:
 
 
 def _crossed(compared: _Compared) -> tuple[int, ...] | None:
-    """The shape of the first vectors where they were divided, if both were divided by norms along
-    other dimensions.
-    """
+    """The shape of the first vectors that were divided by norms along other dimensions, if both were divided by norms."""
     match [_divided(node, dim) for node, dim in compared]:
-        case [(shape, False), (_, False)]:
+        case [(shape, False), (_, _)] | [(_, True), (shape, False)]:
             return shape
     return None
 
