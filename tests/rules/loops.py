@@ -1124,6 +1124,44 @@ class PenaltiesOfPointsBetween(PenaltiesOfDerivativesAreTrained):
         return output.mean() + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
 
 
+class DerivativesWithAGraphAreUsed(Loop):
+    """A critic whose slopes get a penalty, which is not added to its loss."""
+
+    steps = 8
+
+    def build(self):
+        return nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
+
+    def loss(self, output, labels):
+        data = torch.rand(32, 64, requires_grad=True)
+        [slopes] = torch.autograd.grad(self.model(data).sum(), data, create_graph=True)
+        penalty = ((slopes.norm(dim=1) - 1) ** 2).mean()
+        return output.mean() + (0 * data.sum() if self.faulty else 10 * penalty)
+
+
+class AdaptedWeights(Loop):
+    """Weights are adapted to one half of the batch, and the other half is to be answered with them."""
+
+    rule = "derivatives_with_a_graph_are_used"
+    steps = 8
+
+    def loss(self, output, labels):
+        weights = dict(self.model.named_parameters())
+        known = F.cross_entropy(output[:16], labels[:16])
+        slopes = torch.autograd.grad(known, tuple(weights.values()), create_graph=True)
+        adapted = {
+            name: weight - 0.1 * slope
+            for (name, weight), slope in zip(weights.items(), slopes, strict=True)
+        }
+        used = weights if self.faulty else adapted
+        answers = torch.func.functional_call(self.model, used, (self.images[16:],))
+        return F.cross_entropy(answers, labels[16:])
+
+    def forward(self, images):
+        self.images = images
+        return self.model(images)
+
+
 class LossesOfForcesAreTrained(Loop):
     """A potential learns energies and forces, which are its derivatives."""
 

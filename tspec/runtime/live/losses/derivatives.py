@@ -13,9 +13,11 @@ from tspec.runtime.live.losses.graph import (
     NORMS,
     RESHAPES,
     first_input,
+    last_nodes,
     nodes,
     operation_of,
     preceding,
+    reached,
     shape_of,
 )
 
@@ -35,6 +37,32 @@ def lacks_graph(outputs: Any, inputs: Any, create_graph: Any) -> bool:
         each.is_leaf and not isinstance(each, nn.Parameter) for each in data
     )
     return are_data and all(map(_are_samples, tensors_in(outputs)))
+
+
+class DifferentiableDerivatives:
+    """Derivatives that have a graph, so that a loss of them can be trained, and what is computed of them.
+
+    Nodes are known by their sequence numbers: to hold them would keep their graphs alive.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: set[int] = set()
+
+    def has_graph(self, result: Any) -> bool:
+        """True if a derivative has a graph."""
+        numbers = {node._sequence_nr() for node in last_nodes(result)}
+        self._numbers |= numbers
+        return bool(numbers)
+
+    def ends_derivatives(self, outputs: Any, create_graph: Any) -> bool:
+        """True if a derivative without a graph is one of what was computed of such a derivative."""
+        return not create_graph and self.uses_derivatives(outputs)
+
+    def uses_derivatives(self, outputs: Any) -> bool:
+        """True if tensors were computed of such a derivative."""
+        return bool(self._numbers) and any(
+            node._sequence_nr() in self._numbers for node in reached(last_nodes(outputs))
+        )
 
 
 def is_of_parameters(inputs: Any) -> bool:

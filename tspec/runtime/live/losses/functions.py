@@ -12,7 +12,12 @@ from tspec.runtime.live.losses.choices import choices_across
 from tspec.runtime.live.losses.class_softmaxes import softmaxes_across
 from tspec.runtime.live.losses.class_weights import WeighedClasses
 from tspec.runtime.live.losses.constants import TERMS, ConstantTerms
-from tspec.runtime.live.losses.derivatives import is_of_parameters, lacks_graph, whole_norms
+from tspec.runtime.live.losses.derivatives import (
+    DifferentiableDerivatives,
+    is_of_parameters,
+    lacks_graph,
+    whole_norms,
+)
 from tspec.runtime.live.losses.divergences import (
     grown_divergences,
     mixed_reductions,
@@ -70,7 +75,7 @@ def loss_functions(
 ) -> Mapping[str, Callable[..., Any]]:
     """The functions of one job. `before_update`: gradients wait for an update."""
     of_first, of_first_with_graph = trainings.of_first, trainings.of_first_with_graph
-    padding, entropies = PaddingMasks(tokens), Entropies()
+    padding, entropies, derivatives = PaddingMasks(tokens), Entropies(), DifferentiableDerivatives()
     picked, constants, last_states = PickedTokens(tokens), ConstantTerms(), LastStates(padding)
     return {
         "tokens_ahead": tokens.tokens_ahead,
@@ -114,6 +119,9 @@ def loss_functions(
         "is_dropped": of_first_with_graph(LOSSES, is_dropped),
         "adds_constant": of_first(DERIVATIVES, adds_constant),
         "lacks_graph": lacks_graph,
+        "has_graph": derivatives.has_graph,
+        "ends_derivatives": derivatives.ends_derivatives,
+        "uses_derivatives": derivatives.uses_derivatives,
         "is_of_parameters": is_of_parameters,
         "whole_norms": of_first(PASSES, whole_norms),
         "averages_all_places": of_first(PASSES, averages_all_places),
