@@ -716,6 +716,16 @@ class MatchesDifferFromTheirSamples(SimilaritiesAreDividedByTheirTemperature):
         return F.cross_entropy(first @ second.T / 0.2, torch.arange(len(first)))
 
 
+class MatchesAreInTheOrderOfTheirSamples(SimilaritiesAreDividedByTheirTemperature):
+    """In the second direction the labels are turned round."""
+
+    def loss(self, output, labels):
+        first, second = (F.normalize(view, dim=1) for view in output)
+        scores, order = first @ second.T / 0.2, torch.arange(len(first))
+        turned = order.flip(0) if self.faulty else order
+        return F.cross_entropy(scores, order) + F.cross_entropy(scores.T, turned)
+
+
 class RightAnswersAreNoWrongOnes(SimilaritiesAreDividedByTheirTemperature):
     """The wrong answers are older samples. They begin with those of this step, or these follow later."""
 

@@ -91,6 +91,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "held_out_evaluations",
         "highest_factor",
         "idle_part",
+        "in_order_of_matches",
         "is_average",
         "is_dropped",
         "is_entropy",

@@ -7,6 +7,7 @@ from typing import Any
 
 from tspec.runtime.live.losses.graph import (
     KEEPS,
+    SCALES,
     SOFTMAXES,
     first_input,
     nodes,
@@ -56,7 +57,7 @@ def _logits(softmax: Any) -> tuple[Any, int] | None:
         if len(with_graph) != 1:
             return None
         softmax, number = with_graph[0]
-        if operation_of(softmax) not in KEEPS | {"Mul", "Div"}:
+        if operation_of(softmax) not in KEEPS | SCALES:
             return softmax, number
     return None
 

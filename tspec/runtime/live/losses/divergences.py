@@ -12,6 +12,7 @@ from typing import Any
 from tspec.runtime.live.losses.graph import (
     KEEPS,
     RESHAPES,
+    SCALES,
     first_input,
     nodes,
     only_input,
@@ -24,7 +25,6 @@ from tspec.runtime.live.losses.sums import ends, signed_terms, weighted_terms
 
 _MEAN, _SUM = 1, 2
 """The numbers of torch's reductions."""
-_SCALES = frozenset({"Mul", "Div", "Neg"})
 LEAST_FACTOR = 0.1
 """Divergences whose factor is a smaller part of that of the other loss have a weight of their own."""
 
@@ -136,7 +136,7 @@ def _reduction(node: Any) -> tuple[int, tuple[int, ...]] | None:
 
 def _of_samples(node: Any) -> Any:
     """The node whose values a sum of each sample adds up; the same node if it is no such sum."""
-    last = preceding(node, KEEPS | _SCALES)
+    last = preceding(node, KEEPS | SCALES | {"Neg"})
     added = None if last is None or operation_of(last) != "Sum" else first_input(last)
     is_of_each = added is not None and shape_of(added)[:1] == shape_of(node) != ()
     return added if is_of_each else node

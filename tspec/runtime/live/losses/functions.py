@@ -47,6 +47,7 @@ from tspec.runtime.live.losses.labels import (
 )
 from tspec.runtime.live.losses.last_states import LastStates
 from tspec.runtime.live.losses.masked import weak_masks
+from tspec.runtime.live.losses.matches import in_order_of_matches
 from tspec.runtime.live.losses.operations import LossOperations
 from tspec.runtime.live.losses.padding import MASKS, PaddingMasks
 from tspec.runtime.live.losses.picked import PickedTokens, picked_across, picked_activations
@@ -101,6 +102,7 @@ def loss_functions(
         "counted_kinds": of_first_with_graph(LOSSES, counted_kinds),
         "right_logits_alike": of_first_with_graph(LOSSES, right_logits_alike),
         "right_logits_twice": of_first_with_graph(LOSSES, right_logits_twice),
+        "in_order_of_matches": of_first_with_graph(LOSSES, in_order_of_matches),
         "own_logits_alike": of_first_with_graph(LOSSES, own_logits_alike),
         "scored_padding": of_first_with_graph(LOSSES, scored_padding),
         "made_by": made_by,

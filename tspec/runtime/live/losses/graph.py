@@ -24,7 +24,7 @@ KEEPS = frozenset(
     {"ToCopy", "MaskedFill", "Clone", "NativeDropout", "FusedDropout", "Alias", "NanToNum"}
 )
 """Operations whose output is their first input, element by element, or another number in its place."""
-_BY_CONSTANT = frozenset({"Mul", "Div"})
+SCALES = frozenset({"Mul", "Div"})
 """Operations that keep the order of elements. Of two factors with a graph neither is the other's scale."""
 RESHAPES = frozenset({"View", "UnsafeView", "ReshapeAlias", "Expand", "Squeeze", "Unsqueeze"})
 REORDERS = frozenset({"Transpose", "Permute", "T"})
@@ -287,7 +287,7 @@ def dim_before(
     node: Any, operation: str, shape: Sequence[int], before: Sequence[int], dim: int
 ) -> int | None:
     """The dimension of an operation's input that became one of its output; None if none did."""
-    if operation in KEEPS or operation in _BY_CONSTANT:
+    if operation in KEEPS or operation in SCALES:
         return dim if shape == before else None
     if operation == "Transpose":
         swapped = {signed(each) % len(shape) for each in (node._saved_dim0, node._saved_dim1)}

@@ -10,10 +10,10 @@ from math import prod
 
 import torch
 
-from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, operation_of, preceding
+from tspec.runtime.live.losses.graph import KEEPS, RESHAPES, SCALES, operation_of, preceding
 from tspec.runtime.live.losses.tokens import TokenHistory
 
-_SAME_ROWS = KEEPS | {"Mul", "Div"}
+_SAME_ROWS = KEEPS | SCALES
 """Operations after the flattening that leave the rows in their order."""
 
 

@@ -19,6 +19,7 @@ from tspec.runtime.live.losses.graph import (
     NORMS,
     REORDERS,
     RESHAPES,
+    SCALES,
     along,
     first_input,
     nodes,
@@ -33,7 +34,6 @@ _DISTANCES = frozenset({"Cdist", "EuclideanDist"})
 _AROUND_NORMS = frozenset({"Expand", "ClampMin", "Clamp", "Add", "Unsqueeze"})
 _AROUND_DIFFERENCES = frozenset({"Add"})
 """A distance may have a small number added to each difference."""
-_SCALED = frozenset({"Mul", "Div"})
 _SOFTMAXES = frozenset({"LogSoftmax", "Logsumexp"})
 """The softmaxes of losses, and not those of attention."""
 _AROUND_SCORES = (
@@ -61,7 +61,7 @@ def blunt_similarities(losses: Any) -> list[float]:
 def _factor(softmax: Any) -> float | None:
     """What the similarities of unit vectors are multiplied by before a softmax; None of other scores."""
     node = preceding(first_input(softmax), _AROUND_SCORES)
-    if node is None or operation_of(node) not in _SCALED:
+    if node is None or operation_of(node) not in SCALES:
         return None
     product = preceding(first_input(node), KEEPS | RESHAPES | REORDERS)
     other = saved(node, "other")
@@ -138,7 +138,7 @@ def _scaled_input(node: Any) -> Any:
     following = [each for each, _ in node.next_functions if each is not None]
     if operation_of(node) == "Cat":
         following = following[:1]
-    if len(following) == 2 and operation_of(node) in _SCALED:
+    if len(following) == 2 and operation_of(node) in SCALES:
         following = [each for each in following if _size(each) > 1]
     return following[0] if len(following) == 1 and following[0]._input_metadata else None
 

@@ -10,13 +10,13 @@ import torch
 from tspec.runtime.live.losses.graph import (
     KEEPS,
     RESHAPES,
+    SCALES,
     only_input,
     operation_of,
     preceding,
     saved,
 )
 
-_SCALES = frozenset({"Mul", "Div"})
 LEAST_DIVISOR = 8
 """Smaller numbers are those of terms or parts, over which a loss is averaged on purpose."""
 _MEAN = 1
@@ -91,7 +91,7 @@ def _scale(node: Any, operation: str) -> float | None:
         return 1.0
     if operation == "Neg":
         return -1.0
-    constant = constant_of(node) if operation in _SCALES else None
+    constant = constant_of(node) if operation in SCALES else None
     if constant is None or (operation == "Div" and not constant):
         return None
     return 1 / constant if operation == "Div" else constant
@@ -154,7 +154,7 @@ def _scaled(losses: Any) -> tuple[float, Any] | None:
     if node is None:
         return None
     factor = 1.0
-    while node is not None and operation_of(node) in _SCALES:
+    while node is not None and operation_of(node) in SCALES:
         scale = constant_of(node)
         if not scale:
             return None
