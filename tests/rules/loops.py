@@ -850,6 +850,23 @@ class SchedulesForEpochsAreSteppedWithEpochs(SchedulesCountWhatTheyWereBuiltFor)
             self.schedule.step()
 
 
+class CosineSchedulesGoDownOnce(Loop):
+    """Batches are taken by hand. The schedule is built for all updates, or for each twelfth of them."""
+
+    steps = 24
+
+    def make_loader(self):
+        rows = torch.randperm(len(DIGITS)).split(32)
+        return [(DIGITS.images[each], DIGITS.labels[each]) for each in rows]
+
+    def prepared(self):
+        steps = 2 if self.faulty else self.steps
+        self.schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, steps)
+
+    def after_update(self):
+        self.schedule.step()
+
+
 class SchedulesAreStepped(Loop):
     """Three epochs of four updates."""
 
@@ -2566,6 +2583,11 @@ class LikelihoodsGetLogProbabilities(Loop):
 class LikelihoodsCompareClasses(Loop):
     def loss(self, output, labels):
         return F.nll_loss(output.log_softmax(0 if self.faulty else 1), labels)
+
+
+class LikelihoodsAreOfLogits(Loop):
+    def loss(self, output, labels):
+        return F.nll_loss((output.relu() if self.faulty else output).log_softmax(1), labels)
 
 
 class LikelihoodsOfSomeRows(Loop):

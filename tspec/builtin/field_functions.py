@@ -104,6 +104,7 @@ _ROWS: Mapping[Followed, tuple[str, ...]] = {
         "lacks_noise",
         "leaked_targets",
         "left_out",
+        "logits_made_by",
         "loose_parameters",
         "made_by",
         "missing_keys",

@@ -29,6 +29,7 @@ from tspec.runtime.live.losses.entropies import Entropies
 from tspec.runtime.live.losses.gains import takes_larger_gain
 from tspec.runtime.live.losses.graph import (
     PASSES,
+    logits_made_by,
     made_by,
     over_classes,
     over_labels,
@@ -105,6 +106,7 @@ def loss_functions(
         "in_order_of_matches": of_first_with_graph(LOSSES, in_order_of_matches),
         "own_logits_alike": of_first_with_graph(LOSSES, own_logits_alike),
         "scored_padding": of_first_with_graph(LOSSES, scored_padding),
+        "logits_made_by": of_first_with_graph(LOSSES, logits_made_by),
         "made_by": made_by,
         "over_classes": over_classes,
         "over_labels": over_labels,

@@ -45,7 +45,18 @@ _UNSEEN = KEEPS - {"MaskedFill", "NativeDropout", "FusedDropout"} | RESHAPES | R
 
 def made_by(value: torch.Tensor) -> str:
     """The operation that computed the values of a tensor, such as `softmax`; empty without a graph."""
-    node = value.grad_fn
+    return _made_by(value.grad_fn)
+
+
+def logits_made_by(value: torch.Tensor) -> str | None:
+    """The same of the logits whose log-softmax a tensor is; None of other tensors."""
+    node = preceding(value.grad_fn, _UNSEEN)
+    if node is None or operation_of(node) != "LogSoftmax":
+        return None
+    return _made_by(first_input(node))
+
+
+def _made_by(node: Any) -> str:
     for _ in range(_CHAIN):
         if node is None or operation_of(node) not in _UNSEEN:
             break
