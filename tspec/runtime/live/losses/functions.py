@@ -67,8 +67,8 @@ from tspec.runtime.live.sampling import TrainingSampling
 RATIOS = 4
 """The number of passes whose ratios of probabilities are read: an update may have several."""
 DERIVATIVES = 128
-"""The number of backward passes that are asked whether their loss has a term without a graph. Of a model
-of two, one may have several in each step.
+"""The number of backward passes that are asked whether their loss has a term without a graph, or uses a derivative;
+and of derivatives that are asked for their graph. Of a model of two, one may have several in each step.
 """
 
 
@@ -123,9 +123,9 @@ def loss_functions(
         "is_dropped": of_first_with_graph(LOSSES, is_dropped),
         "adds_constant": of_first(DERIVATIVES, adds_constant),
         "lacks_graph": lacks_graph,
-        "has_graph": derivatives.has_graph,
-        "ends_derivatives": derivatives.ends_derivatives,
-        "uses_derivatives": derivatives.uses_derivatives,
+        "has_graph": of_first(DERIVATIVES, derivatives.has_graph),
+        "ends_derivatives": of_first(DERIVATIVES, derivatives.ends_derivatives),
+        "uses_derivatives": of_first(DERIVATIVES, derivatives.uses_derivatives),
         "is_of_parameters": is_of_parameters,
         "whole_norms": of_first(PASSES, whole_norms),
         "averages_all_places": of_first(PASSES, averages_all_places),
