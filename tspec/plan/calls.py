@@ -60,12 +60,14 @@ def unopened(
     found = {}
     for event in kept:
         within = tuple(one.number for one in rules if looks_within_window(one, event))
+        if not within:
+            continue
         waiting = [
             replace(one, reads=reads_of_groups(one.rule)) if one.number in within else one
             for one in rules
         ]
         fewer = _tables(waiting, event, outer)
-        if within and fewer != _tables(rules, event, outer):
+        if fewer != _tables(rules, event, outer):
             found[event] = UnopenedPlan(within, *fewer)
     return found
 

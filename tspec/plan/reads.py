@@ -139,14 +139,14 @@ class _ReadCollector:
         self.claim(rule.expect)
         if rule.window.event is not None:
             self.pattern(rule.window.event, "now")
-        return self.all()
+        return self.collected()
 
     def reads_of_groups(self) -> Reads:
         """The reads of its groups alone, and of its subjects if they have groups of their own."""
         self.groups()
         if self.found.call_fields:
             self.subjects()
-        return self.all()
+        return self.collected()
 
     def subjects(self) -> None:
         """Add what the `for` clauses read."""
@@ -159,7 +159,7 @@ class _ReadCollector:
             if isinstance(axis, r.GroupField):
                 self.visit(axis.value, "now")
 
-    def all(self) -> Reads:
+    def collected(self) -> Reads:
         """All that was added."""
         found = self.found
         return Reads(

@@ -29,7 +29,7 @@ class SampleStore:
 
     def look(self, now: StateInstant) -> None:
         """Sample the subjects that were created since the last call."""
-        self._look_passing(now)
+        self.look_passing(now)
         for kind, name, features in self.firsts:
             known = self.first_values.setdefault((kind, name), {})
             if not all(map(known.__contains__, now.subjects(kind))):
@@ -37,7 +37,8 @@ class SampleStore:
                 for subject, value in now.column(kind, name).items():
                     known.setdefault(subject, value)
 
-    def _look_passing(self, now: StateInstant) -> None:
+    def look_passing(self, now: StateInstant) -> None:
+        """Sample the batches and messages that were created since the last call."""
         for kind in {kind for kind, _, _ in self.passing}:
             born = self.births.setdefault(kind, {})
             since = now.source.born(kind)

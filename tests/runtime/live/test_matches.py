@@ -39,6 +39,7 @@ def test_labels_of_products_of_two_tensors(name: str) -> None:
 OTHERS = {
     "with itself": lambda x, y: (lambda z: z @ z.T)(x + y),
     "classifier": lambda x, y: F.linear(x, nn.Parameter(torch.randn(SIZE, 6))),
+    "chosen rows": lambda x, y: (x @ y.T)[ORDER.flip(0)],
     "constants": lambda x, y: x @ y.detach().T,
     "queue": lambda x, y: torch.cat([(x * y).sum(1, keepdim=True), (x @ y.T)[:, 1:]], 1),
     "bias": lambda x, y: F.linear(x, nn.Parameter(torch.randn(SIZE, 6)), torch.zeros(SIZE)),

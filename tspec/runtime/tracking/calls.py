@@ -165,7 +165,7 @@ class CallTracker(RuleTracker):
     def _look(self, e: Edge, number: int) -> None:
         """Sample the batches and messages of the step so far, if a rule reads any."""
         if self.rules[number].declared.passing:
-            self.instants.look(e.now.source)
+            self._look_passing(e.now.source)
 
     def _window(self, e: Edge, number: int, pattern: Pattern) -> RuleWindow:
         call = e.call

@@ -40,6 +40,11 @@ class InstantFactory:
         if self.samples is not None:
             self.samples.look(self.instant(source, source.context))
 
+    def look_passing(self, source: StateSource) -> None:
+        """The same of batches and messages alone."""
+        if self.samples is not None:
+            self.samples.look_passing(self.instant(source, source.context))
+
     def in_forward(self, call: WatchedCall, now: StateInstant) -> None:
         """Let the instants within one forward pass share the values without tensors."""
         outer = call if call.event == "forward" else None

@@ -53,9 +53,9 @@ class RuleTracker:
         self.log = tracked.log
         self.places = tracked.places
         # Bound here, so that a hook that asks for an instant makes one call and not two.
-        self.instants = tracked.instants
         self.instant = tracked.instants.instant
         self.in_forward = tracked.instants.in_forward
+        self._look_passing = tracked.instants.look_passing
         self._postponed = tracked.postponed
         self._evaluate = tracked.evaluate
 

@@ -117,33 +117,34 @@ class ParameterSubjects:
         return {s: group_of(one.tensor) or ABSENT for s, one in things.items()}
 
     def _paired_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
+        unlike = self._unlike(things)
         return {
-            s: one.tensor if self.copies_of(s) or self._unlike(s, one.tensor) else UNKNOWN
+            s: one.tensor if self.copies_of(s) or unlike.get(s) else UNKNOWN
             for s, one in things.items()
         }
 
     def _trained_copies_column(self, things: Mapping[str, NamedParameter]) -> dict[str, Datum]:
-        """Of a parameter that is not trained, the copies and counterparts that are."""
-        self._optimizers.find_groups()
+        unlike = self._unlike(things)
         return {
             s: frozenset(
                 Ref("parameter", each)
-                for each in (() if self._is_trained(one.tensor) else self._unlike(s, one.tensor))
+                for each in (() if self._is_trained(one.tensor) else unlike.get(s, ()))
             )
             for s, one in things.items()
         }
 
-    def _unlike(self, subject: str, tensor: torch.Tensor) -> list[str]:
-        """The copies and counterparts of which one is trained and the other is not."""
-        names = self.copies_anywhere(subject)
-        if not names:
-            return []
-        trained, known = self._is_trained(tensor), self._models.parameters()
-        return [
-            each
-            for each in names
-            if each in known and self._is_trained(known[each].tensor) != trained
-        ]
+    def _unlike(self, things: Mapping[str, NamedParameter]) -> dict[str, list[str]]:
+        """Of each parameter that has copies or counterparts: those that are trained if it is not, or the other way round."""
+        pairs = {s: names for s in things if (names := self.copies_anywhere(s))}
+        if not pairs:
+            return {}
+        self._optimizers.find_groups()
+        known = {**self.things(), **things}
+        trained = {s: self._is_trained(one.tensor) for s, one in known.items()}
+        return {
+            s: [each for each in names if trained.get(each, trained[s]) != trained[s]]
+            for s, names in pairs.items()
+        }
 
     def _is_trained(self, tensor: torch.Tensor) -> bool:
         """An optimizer holds it, and it asks for a gradient."""

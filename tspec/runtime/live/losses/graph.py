@@ -294,6 +294,25 @@ def along(
         node, dim = following, before
 
 
+def scaled_input(node: Any) -> Any:
+    """The only input with a graph, beside a single number that it is scaled by, such as a temperature
+    that is learned. Of a concatenation, such as of two views of each sample, the first input.
+    """
+    following = [each for each, _ in node.next_functions if each is not None]
+    if operation_of(node) == "Cat":
+        following = following[:1]
+    if len(following) == 2 and operation_of(node) in SCALES:
+        following = [each for each in following if _size(each) > 1]
+    return following[0] if len(following) == 1 and following[0]._input_metadata else None
+
+
+def _size(node: Any) -> int:
+    size = 1
+    for each in shape_of(node) if node._input_metadata else ():
+        size *= each
+    return size
+
+
 def dim_before(
     node: Any, operation: str, shape: Sequence[int], before: Sequence[int], dim: int
 ) -> int | None:

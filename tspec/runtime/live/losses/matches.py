@@ -14,9 +14,10 @@ from tspec.runtime.live.losses.graph import (
     RESHAPES,
     SCALES,
     operation_of,
-    shape_of,
+    scaled_input,
 )
 
+_LAYOUTS = KEEPS | RESHAPES | REORDERS
 _LEAST = 8
 """Of fewer samples, labels may be in another order on purpose, as those of a task with few classes."""
 _CHAIN = 16
@@ -45,39 +46,26 @@ def in_order_of_matches(logits: Any, target: Any) -> bool | None:
 
 def _are_of_two(scores: Any) -> bool:
     """True if scores are products of two tensors that were computed, and may be scaled."""
-    product, _ = _source((scores, 0), scaled=True)
+    product = scores
+    for _ in range(_CHAIN):
+        if product is None or operation_of(product) not in _LAYOUTS | SCALES:
+            break
+        product = scaled_input(product)
     if product is None or operation_of(product) != "Mm":
         return False
-    factors = [_source(each) for each in product.next_functions]
-    computed = [each for each, _ in factors if each is not None]
+    first, second = (_source(*each) for each in product.next_functions)
+    computed = [each for each, _ in (first, second) if each is not None]
     return (
         len(computed) == 2
-        and factors[0] != factors[1]
+        and first != second
         and all(operation_of(each) != "AccumulateGrad" for each in computed)
     )
 
 
-def _source(of: tuple[Any, int], *, scaled: bool = False) -> tuple[Any, int]:
-    """The node, with the number of its result, that computed what was laid out otherwise, and may be scaled."""
-    node, index = of
+def _source(node: Any, index: int) -> tuple[Any, int]:
+    """The node, with the number of its result, that computed what was only laid out otherwise."""
     for _ in range(_CHAIN):
-        if node is None:
+        if node is None or operation_of(node) not in _LAYOUTS:
             break
-        operation = operation_of(node)
-        if operation in KEEPS | RESHAPES | REORDERS:
-            node, index = node.next_functions[0]
-        elif scaled and operation in SCALES:
-            node, index = _of_several(node)
-        else:
-            break
+        node, index = node.next_functions[0]
     return node, index
-
-
-def _of_several(product: Any) -> tuple[Any, int]:
-    """The factor of several numbers, beside a single one such as a temperature that is learned."""
-    several = [
-        each
-        for each in product.next_functions
-        if each[0] is not None and each[0]._input_metadata and len(shape_of(each[0])) > 1
-    ]
-    return several[0] if len(several) == 1 else (None, 0)

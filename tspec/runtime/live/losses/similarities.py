@@ -26,6 +26,7 @@ from tspec.runtime.live.losses.graph import (
     operation_of,
     preceding,
     saved,
+    scaled_input,
     shape_of,
     signed,
 )
@@ -43,8 +44,8 @@ _AROUND_SCORES = (
 
 
 def crossed_norms(losses: Any) -> list[str]:
-    """For each product, or distance, of two vectors, of which one was divided along crossed dimensions, its
-    shape before the division.
+    """The shape of a vector of each product, or distance, that sums over another dimension than the norms which
+    the vector was divided by. Both vectors were divided by norms.
     """
     found = (_crossed(_compared(operation, node)) for operation, node in nodes(losses))
     return [str(list(shape)) for shape in found if shape is not None]
@@ -108,7 +109,7 @@ def _divided(node: Any, dim: int) -> tuple[tuple[int, ...], bool] | None:
     None if it was not divided by norms, or if it is a parameter, whose rows and columns may have
     any length.
     """
-    for each, shape, at in along(node, dim, _scaled_input):
+    for each, shape, at in along(node, dim, scaled_input):
         norms = _norms(each)
         if norms is not None:
             return shape, norms[at] != shape[at]
@@ -129,22 +130,3 @@ def _norms(node: Any) -> tuple[int, ...] | None:
         by = first_input(by)
     norms = shape_of(by)
     return norms if len(norms) == len(shape_of(node)) else None
-
-
-def _scaled_input(node: Any) -> Any:
-    """The only input with a graph, beside a single number that it is scaled by, such as a temperature
-    that is learned. Of a concatenation, such as of two views of each sample, the first input.
-    """
-    following = [each for each, _ in node.next_functions if each is not None]
-    if operation_of(node) == "Cat":
-        following = following[:1]
-    if len(following) == 2 and operation_of(node) in SCALES:
-        following = [each for each in following if _size(each) > 1]
-    return following[0] if len(following) == 1 and following[0]._input_metadata else None
-
-
-def _size(node: Any) -> int:
-    size = 1
-    for each in shape_of(node) if node._input_metadata else ():
-        size *= each
-    return size
